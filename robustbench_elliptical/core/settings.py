@@ -1,0 +1,42 @@
+"""Turn pydantic's validation report into the one sentence that a user gets."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from robustbench_elliptical.core.errors import UnknownNameError, UsageError
+
+__all__ = ["validated"]
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def validated(schema: type[Settings], values: Mapping[str, Any], subject: str) -> Settings:
+    """Build `schema` from `values`.
+
+    Parameters
+    ----------
+    schema
+        The pydantic model to build.
+    values
+        Its fields, from a file or the command line.
+    subject
+        What they belong to, for the message ("attack pgd", "card my-card.toml").
+
+    Raises
+    ------
+    UsageError
+        With the first problem: field, requirement and value; unknown fields get suggestions.
+    """
+    try:
+        return schema.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
+        raise UnknownNameError(f"setting of {subject}", place, schema.model_fields)
+    message = problem["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
+    raise UsageError(f"{subject}: {place + ': ' if place else ''}{message}{given}")

@@ -1,0 +1,71 @@
+"""Parse what is written on the command line: ``pgd:steps=40,restarts=5`` and ``8/255``."""
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from robustbench_elliptical.core.errors import UsageError
+
+__all__ = ["Spec", "parse_epsilon", "parse_settings", "parse_spec"]
+
+
+class Spec(NamedTuple):
+    """A name and its settings as text, before anything is looked up."""
+
+    name: str
+    settings: dict[str, str]
+
+
+def parse_spec(text: str, what: str) -> Spec:
+    """Parse ``NAME`` or ``NAME:key=value,key=value``.
+
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    what
+        What it names ("attack"), for the message.
+
+    Raises
+    ------
+    UsageError
+        If the name is empty or the settings are not pairs.
+    """
+    name, colon, rest = text.partition(":")
+    if not name.strip():
+        raise UsageError(f"{what} must be NAME or NAME:key=value,..., got {text!r}")
+    return Spec(name.strip(), parse_settings(rest, f"{what} {name.strip()}") if colon else {})
+
+
+def parse_settings(text: str, subject: str) -> dict[str, str]:
+    """Parse ``key=value,key=value``; raises `UsageError` for anything else."""
+    settings: dict[str, str] = {}
+    for pair in text.split(","):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not (key and equals and value):
+            raise UsageError(f"settings of {subject} must be key=value,..., got {pair!r}")
+        key = key.replace("-", "_")
+        if key in settings:
+            raise UsageError(f"setting {key} of {subject} is given twice")
+        settings[key] = value
+    return settings
+
+
+def parse_epsilon(text: str | float) -> float:
+    """Return an epsilon written as ``8/255`` or ``0.031``, in [0, 1] pixels.
+
+    Raises
+    ------
+    UsageError
+        If it is not a number, not finite, or negative. Whether it is too large depends on the
+        norm: `robustbench_elliptical.attacks` checks that.
+    """
+    try:
+        value = float(Fraction(text.replace(" ", ""))) if isinstance(text, str) else float(text)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"epsilon must be a number such as 8/255 or 0.031, got {text!r}")
+    if value < 0:
+        raise UsageError(f"epsilon must be 0 or more, got {text}; it is a distance, write 8/255")
+    return value

@@ -1,0 +1,1 @@
+"""Models: attention mechanisms, backbones, checkpoints, cards."""

@@ -1,0 +1,1 @@
+"""Train the small models that ship with the package: seeded, resumable, one recipe for all."""

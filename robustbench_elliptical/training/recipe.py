@@ -1,0 +1,110 @@
+"""A training recipe as data: one TOML file, shared by every mechanism trained with it."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from robustbench_elliptical.core.errors import UnknownNameError, UsageError
+from robustbench_elliptical.core.resources import shipped
+from robustbench_elliptical.core.settings import validated
+from robustbench_elliptical.models.architecture import (
+    AttentionChoice,
+    VisionTransformerArchitecture,
+)
+
+__all__ = ["Augmentation", "Normalisation", "Optimisation", "Recipe", "load_recipe"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Normalisation(_Section):
+    """Per-channel normalisation, in [0, 1] pixels."""
+
+    mean: tuple[float, ...]
+    """Subtracted first."""
+    std: tuple[float, ...]
+    """Divided by then."""
+
+
+class Augmentation(_Section):
+    """What is done to a training image."""
+
+    flip: bool = False
+    """Mirror left to right, half of the time."""
+    crop_padding: int = Field(default=0, ge=0)
+    """Pad with zeros by this many pixels, then crop at a random place."""
+
+
+class Optimisation(_Section):
+    """AdamW with a linear warm-up and a cosine to zero, stepped every batch."""
+
+    epochs: int = Field(ge=1)
+    """Passes over the training set."""
+    batch_size: int = Field(ge=1)
+    """Images a step; the last, smaller batch of an epoch is dropped."""
+    learning_rate: float = Field(gt=0)
+    """Peak learning rate."""
+    warmup_epochs: float = Field(default=0, ge=0)
+    """Length of the warm-up."""
+    weight_decay: float = Field(default=0, ge=0)
+    """Decoupled weight decay; none on biases, norms, class token and positions, as in DeiT."""
+    label_smoothing: float = Field(default=0, ge=0, lt=1)
+    """Of the cross-entropy."""
+    drop_path: float = Field(default=0, ge=0, lt=1)
+    """Stochastic depth rate of the last block."""
+    gradient_clip: float | None = Field(default=None, gt=0)
+    """Largest gradient norm."""
+
+
+class Recipe(_Section):
+    """How to train a small image classifier."""
+
+    name: str
+    """Models trained with it are called NAME-MECHANISM."""
+    version: int = Field(ge=1)
+    """Raised when a change makes new numbers incomparable with old ones."""
+    data: Literal["fashion-mnist"]
+    """The data set it is made for."""
+    architecture: VisionTransformerArchitecture
+    """The network, but for its attention."""
+    normalisation: Normalisation
+    """Put inside the model."""
+    augmentation: Augmentation = Augmentation()
+    """What is done to a training image."""
+    optimisation: Optimisation
+    """How the weights are found."""
+    attention: dict[str, dict[str, Any]]
+    """Settings of each mechanism the recipe knows, by name."""
+
+    def attention_choice(self, mechanism: str) -> AttentionChoice:
+        """Return the settings of one mechanism; raises `UsageError` if the recipe lacks it."""
+        if mechanism not in self.attention:
+            raise UnknownNameError(f"attention of recipe {self.name}", mechanism, self.attention)
+        return AttentionChoice(mechanism=mechanism, settings=self.attention[mechanism])
+
+
+def load_recipe(name: str) -> Recipe:
+    """Load a shipped recipe by name, or one from a path ending in ``.toml``.
+
+    Raises
+    ------
+    UsageError
+        If it is unknown, unreadable or not valid.
+    """
+    path = Path(name)
+    if path.suffix != ".toml":
+        folder = shipped("models/recipes")
+        path = folder / f"{name}.toml"
+        if not path.is_file():
+            raise UnknownNameError("recipe", name, (each.stem for each in folder.glob("*.toml")))
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read recipe {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"recipe {path} is not valid TOML: {error}") from None
+    return validated(Recipe, values, f"recipe {path}")
