@@ -1,1 +1,1 @@
-"""Cli."""
+"""The command line: parse, call one library function, print. Errors become exit codes here."""

@@ -32,7 +32,9 @@ def validated(schema: type[Settings], values: Mapping[str, Any], subject: str) -
     try:
         return schema.model_validate(values)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
+        problems = error.errors(include_url=False)
+    # A misspelled required field is both missing and extra; the extra one says what to mend.
+    problem = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
     place = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
         raise UnknownNameError(f"setting of {subject}", place, schema.model_fields)

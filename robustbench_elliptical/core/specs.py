@@ -1,12 +1,22 @@
 """Parse what is written on the command line: ``pgd:steps=40,restarts=5`` and ``8/255``."""
 
 import math
-from fractions import Fraction
 from typing import NamedTuple
 
 from robustbench_elliptical.core.errors import UsageError
 
-__all__ = ["Spec", "parse_epsilon", "parse_settings", "parse_spec"]
+__all__ = [
+    "Spec",
+    "format_epsilon",
+    "parse_epsilon",
+    "parse_number",
+    "parse_settings",
+    "parse_spec",
+]
+
+
+_MOST_LEVELS = 128
+"""Above it a fraction of 255 reads worse than a decimal."""
 
 
 class Spec(NamedTuple):
@@ -51,6 +61,15 @@ def parse_settings(text: str, subject: str) -> dict[str, str]:
     return settings
 
 
+def parse_number(text: str) -> float:
+    """Return a number written as ``8/255``, ``0.5/255`` or ``0.031``; NaN for anything else."""
+    top, slash, bottom = text.partition("/")
+    try:
+        return float(top) / float(bottom) if slash else float(top)
+    except (ValueError, ZeroDivisionError):
+        return math.nan
+
+
 def parse_epsilon(text: str | float) -> float:
     """Return an epsilon written as ``8/255`` or ``0.031``, in [0, 1] pixels.
 
@@ -60,12 +79,17 @@ def parse_epsilon(text: str | float) -> float:
         If it is not a number, not finite, or negative. Whether it is too large depends on the
         norm: `robustbench_elliptical.attacks` checks that.
     """
-    try:
-        value = float(Fraction(text.replace(" ", ""))) if isinstance(text, str) else float(text)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        value = math.nan
+    value = parse_number(text) if isinstance(text, str) else float(text)
     if not math.isfinite(value):
         raise UsageError(f"epsilon must be a number such as 8/255 or 0.031, got {text!r}")
     if value < 0:
         raise UsageError(f"epsilon must be 0 or more, got {text}; it is a distance, write 8/255")
     return value
+
+
+def format_epsilon(epsilon: float) -> str:
+    """Return an epsilon as people write it: ``8/255`` where it is one, else a short decimal."""
+    levels = epsilon * 255
+    if epsilon == 0 or abs(levels - round(levels, 2)) > 1e-9 or levels > _MOST_LEVELS:
+        return f"{epsilon:g}"
+    return f"{round(levels, 2):g}/255"

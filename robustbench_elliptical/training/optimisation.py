@@ -1,19 +1,38 @@
 """AdamW and its learning-rate schedule, as DeiT uses them."""
 
 import math
+from typing import Protocol
 
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from robustbench_elliptical.training.recipe import Optimisation
-
-__all__ = ["make_optimizer", "make_schedule"]
+__all__ = ["OptimiserOptions", "make_optimizer", "make_schedule"]
 
 _WITHOUT_DECAY = ("cls_token", "pos_embed")
 
 
-def make_optimizer(network: nn.Module, options: Optimisation) -> torch.optim.AdamW:
+class OptimiserOptions(Protocol):
+    """What a recipe says about the optimiser, for images and language alike."""
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the training set."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Peak learning rate."""
+
+    @property
+    def warmup_epochs(self) -> float:
+        """Length of the warm-up."""
+
+    @property
+    def weight_decay(self) -> float:
+        """Decoupled weight decay."""
+
+
+def make_optimizer(network: nn.Module, options: OptimiserOptions) -> torch.optim.AdamW:
     """Return AdamW with weight decay on matrices only."""
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
@@ -28,7 +47,7 @@ def make_optimizer(network: nn.Module, options: Optimisation) -> torch.optim.Ada
 
 
 def make_schedule(
-    optimizer: torch.optim.Optimizer, options: Optimisation, steps_per_epoch: int
+    optimizer: torch.optim.Optimizer, options: OptimiserOptions, steps_per_epoch: int
 ) -> LambdaLR:
     """Return the per-step schedule: linear warm-up, then a cosine to zero."""
     warmup = max(1, round(options.warmup_epochs * steps_per_epoch))

@@ -14,7 +14,7 @@ from robustbench_elliptical.models.architecture import (
     VisionTransformerArchitecture,
 )
 
-__all__ = ["Augmentation", "Normalisation", "Optimisation", "Recipe", "load_recipe"]
+__all__ = ["Augmentation", "Normalisation", "Optimisation", "Recipe", "load_recipe", "read_recipe"]
 
 
 class _Section(BaseModel):
@@ -95,6 +95,18 @@ def load_recipe(name: str) -> Recipe:
     UsageError
         If it is unknown, unreadable or not valid.
     """
+    values, subject = read_recipe(name)
+    return validated(Recipe, values, subject)
+
+
+def read_recipe(name: str) -> tuple[dict[str, Any], str]:
+    """Return what a recipe file says, unchecked, and its name for messages.
+
+    Raises
+    ------
+    UsageError
+        If it is unknown, unreadable or not TOML.
+    """
     path = Path(name)
     if path.suffix != ".toml":
         folder = shipped("models/recipes")
@@ -107,4 +119,4 @@ def load_recipe(name: str) -> Recipe:
         raise UsageError(f"cannot read recipe {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"recipe {path} is not valid TOML: {error}") from None
-    return validated(Recipe, values, f"recipe {path}")
+    return values, f"recipe {path}"

@@ -45,8 +45,9 @@ GradientMode = Literal["detached", "through"]
 class Capabilities:
     """What a mechanism can do and where it is dangerous."""
 
-    causal: Literal["exact", "no"] = "exact"
-    """Whether a causal mask makes every output independent of later tokens."""
+    causal: Literal["exact", "with-settings", "no"] = "exact"
+    """Whether a causal mask makes every output independent of later tokens; with-settings: only
+    under some of the mechanism's settings."""
     fixed_length: bool = False
     """Whether its parameters tie it to one number of tokens."""
     stochastic: bool = False
@@ -137,6 +138,11 @@ class AttentionMechanism(nn.Module, ABC):
         self.layer = layer
         self.settings = settings
         self.gradient_mode: GradientMode = "detached"
+
+    @property
+    def skips_gradients(self) -> bool:
+        """Whether gradients of the input now skip a statistic of it."""
+        return self.capabilities.detached_statistics and self.gradient_mode == "detached"
 
     @abstractmethod
     def lift(self, inputs: HeadInputs, state: State) -> tuple[Lifted, State]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
 from robustbench_elliptical.core.errors import UsageError
@@ -27,9 +27,17 @@ from robustbench_elliptical.models.attention.base import (
     State,
 )
 
-__all__ = ["EllipticalAttention", "EllipticalSettings", "Scaling", "Statistic", "estimate_metric"]
+__all__ = [
+    "EllipticalAttention",
+    "EllipticalSettings",
+    "Scaling",
+    "Scope",
+    "Statistic",
+    "estimate_metric",
+]
 
 Scaling = Literal["max", "mean", "none"]
+Scope = Literal["window", "prefix"]
 Statistic = Literal["mean", "median"]
 
 
@@ -48,6 +56,12 @@ class EllipticalSettings(MechanismSettings):
     """The published estimate, or a control: m = 1, m = its mean, or m drawn from a seed."""
     random_floor: float = Field(default=0.0, ge=0, lt=1)
     """Lowest coordinate of the random control before scaling (0.3 in the released attacks)."""
+    metric_scope: Scope = "window"
+    """Tokens the estimate averages over: all of them (as published; under a causal mask it sees the
+    future), or for each query those up to it (exactly causal)."""
+    scale: Literal["sqrt", "none"] = "sqrt"
+    """Factor of the logits in blocks with the metric: 1 / sqrt(head_dim), or 1 as in the released
+    language models. Plain blocks always have the former."""
     random_seed: int = Field(default=0, ge=0)
     """Seed of the random control; each sample has its own draw."""
     gradient_mode: GradientMode = "detached"
@@ -60,11 +74,17 @@ class EllipticalSettings(MechanismSettings):
             raise ValueError("blocks must be 1 or more: block 0 has no previous values")
         return blocks
 
+    @model_validator(mode="after")
+    def _median_needs_the_window(self) -> "EllipticalSettings":
+        if self.metric_scope == "prefix" and self.statistic == "median":
+            raise ValueError("statistic median has no prefix scope; use statistic mean")
+        return self
+
 
 class EllipticalAttention(AttentionMechanism):
-    """softmax((q * m) k^T / sqrt(head_dim)) v with m of shape (batch, heads, 1, head_dim)."""
+    """softmax((q * m) k^T / sqrt(head_dim)) v with m of shape (batch, heads, 1 or N, head_dim)."""
 
-    capabilities = Capabilities(causal="no", detached_statistics=True)
+    capabilities = Capabilities(causal="with-settings", detached_statistics=True)
     Settings = EllipticalSettings
 
     def __init__(self, layer: LayerShape, settings: EllipticalSettings) -> None:
@@ -81,15 +101,23 @@ class EllipticalAttention(AttentionMechanism):
         self.options = settings
         self.gradient_mode = settings.gradient_mode
 
+    @property
+    def skips_gradients(self) -> bool:
+        """Whether this block has an estimated metric whose gradient is detached."""
+        estimated = self.options.metric in ("estimated", "constant")
+        return self.has_metric and estimated and super().skips_gradients
+
     def lift(self, inputs: HeadInputs, state: State) -> tuple[Lifted, State]:
         """Stretch the queries by the metric; pass this block's values on."""
         query = inputs.query
+        scale = query.shape[-1] ** -0.5
         following = {"values": inputs.value}
         if self.has_metric:
             metric = self._metric(inputs, state["values"])
             following["metric"] = metric
-            query = query * metric.unsqueeze(-2).to(query.dtype)
-        scale = query.shape[-1] ** -0.5
+            stretch = metric if metric.ndim == query.ndim else metric.unsqueeze(-2)
+            query = query * stretch.to(query.dtype)
+            scale = 1.0 if self.options.scale == "none" else scale
         return Lifted(query, inputs.key, inputs.value, scale, causal=inputs.causal), following
 
     def _metric(self, inputs: HeadInputs, previous_value: Tensor) -> Tensor:
@@ -104,6 +132,7 @@ class EllipticalAttention(AttentionMechanism):
             scaling=options.scaling,
             statistic=options.statistic,
             delta=options.delta,
+            scope=options.metric_scope,
             gradient_mode=self.gradient_mode,
         )
         if options.metric == "constant":
@@ -130,6 +159,7 @@ def estimate_metric(
     scaling: Scaling = "max",
     statistic: Statistic = "mean",
     delta: float = 1.0,
+    scope: Scope = "window",
     gradient_mode: GradientMode = "detached",
 ) -> Tensor:
     """Estimate the diagonal metric of each sample and head.
@@ -142,8 +172,8 @@ def estimate_metric(
     ----------
     value, previous_value
         Values of this block and of the previous one, shape (batch, heads, tokens, head_dim).
-    scaling, statistic, delta
-        See `EllipticalSettings`.
+    scaling, statistic, delta, scope
+        See `EllipticalSettings`; the median has no prefix scope.
     gradient_mode
         ``"detached"``: no gradient flows through the metric, as published; ``"through"``: the
         subgradient of the formula flows.
@@ -151,15 +181,21 @@ def estimate_metric(
     Returns
     -------
     Tensor
-        Shape (batch, heads, head_dim); float32, or float64 for float64 values, also under
-        autocast.
+        Shape (batch, heads, head_dim), or (batch, heads, tokens, head_dim) for the prefix scope;
+        float32, or float64 for float64 values, also under autocast.
     """
     if gradient_mode == "detached":
         value, previous_value = value.detach(), previous_value.detach()
     precision = torch.promote_types(value.dtype, torch.float32)
     with torch.autocast(device_type=value.device.type, enabled=False):
         movement = (value.to(precision) - previous_value.to(precision)).abs()
-        averaged = movement.median(dim=-2)[0] if statistic == "median" else movement.mean(dim=-2)
+        if scope == "prefix":
+            counts = torch.arange(1, movement.shape[-2] + 1, device=movement.device)
+            averaged = movement.cumsum(dim=-2) / counts.unsqueeze(-1)
+        elif statistic == "median":
+            averaged = movement.median(dim=-2)[0]
+        else:
+            averaged = movement.mean(dim=-2)
         return _scale(averaged / delta, scaling)
 
 

@@ -79,7 +79,8 @@ class MechanismBlock(Block):  # type: ignore[misc]  # timm is untyped
 
     def _residuals(self, tokens: Tensor, attended: Tensor) -> Tensor:
         tokens = tokens + self.drop_path1(self.ls1(attended))
-        return tokens + self.drop_path2(self.ls2(self.mlp(self.norm2(tokens))))
+        output: Tensor = tokens + self.drop_path2(self.ls2(self.mlp(self.norm2(tokens))))
+        return output
 
 
 class AttentionVisionTransformer(VisionTransformer):  # type: ignore[misc]  # timm is untyped

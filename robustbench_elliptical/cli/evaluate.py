@@ -1,0 +1,70 @@
+"""`elliptical-robust eval`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model as NAME,key=value,...; repeatable. A card's name or file, timm:NAME, or a "
+            "checkpoint with card=FILE. Default: deit-micro-softmax and deit-micro-elliptical."
+        ),
+    ] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Attack as NAME:key=value,...; repeatable; clean for none. A noise control is "
+            "added. Default: fgsm, pgd and spsa."
+        ),
+    ] = None,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(help="Size in [0, 1] pixels, as 8/255; repeatable. Default: 4/255 and 8/255."),
+    ] = None,
+    data: Annotated[
+        str, typer.Option(help="fashion-mnist[:DIR], imagefolder:DIR or npz:FILE.")
+    ] = "fashion-mnist",
+    limit: Annotated[
+        str, typer.Option(help="Number of samples, class-balanced and seeded, or all.")
+    ] = "200",
+    seed: Annotated[int, typer.Option(help="Seed of the samples chosen and of every attack.")] = 0,
+    batch_size: Annotated[int, typer.Option(help="Samples attacked together.")] = 100,
+    device: Annotated[str, typer.Option(help="A torch device such as cpu or cuda.")] = "cpu",
+    output: Annotated[
+        Path | None,
+        typer.Option(help="New folder for the results. Default: runs/<time>-<models>."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results.json, no table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Evaluate models, clean and under attack.
+
+    Prints accuracy with its 95 % interval and writes results.json, samples.csv and table.md.
+    Without options it compares the shipped softmax and Elliptical models on embedded images.
+    """
+    from robustbench_elliptical.cli.running import run_evaluation
+    from robustbench_elliptical.core.settings import validated
+    from robustbench_elliptical.evaluation import EvaluationSettings
+
+    given = {"models": model, "attacks": attack, "epsilons": epsilon}
+    settings = validated(
+        EvaluationSettings,
+        {
+            **{key: tuple(values) for key, values in given.items() if values},
+            "data": data,
+            "limit": None if limit == "all" else limit,
+            "seed": seed,
+            "batch_size": batch_size,
+            "device": device,
+        },
+        "option",
+    )
+    complete = run_evaluation(settings, output, as_json=as_json, quiet=quiet)
+    if not complete:
+        raise typer.Exit(130)

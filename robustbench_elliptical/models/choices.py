@@ -1,0 +1,112 @@
+"""Which model to load, as the command line writes it: ``NAME,key=value,...``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import torch
+
+from robustbench_elliptical.core.errors import UnknownNameError, UsageError
+from robustbench_elliptical.core.settings import validated
+from robustbench_elliptical.core.specs import parse_settings
+from robustbench_elliptical.models.attention import MECHANISMS, MechanismSettings
+from robustbench_elliptical.models.cards import Card, resolved_attention
+from robustbench_elliptical.models.checkpoints import WeightsKind
+from robustbench_elliptical.models.image_classifier import ImageClassifier
+from robustbench_elliptical.models.loading import find_card, load_model
+from robustbench_elliptical.models.timm_models import PREFIX
+
+__all__ = ["ModelChoice", "parse_model"]
+
+_LOADING_OPTIONS = ("checkpoint", "card", "weights")
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The arguments of `load_model`, checked as far as that goes without reading weights."""
+
+    name: str
+    """A card's name, a card file, a checkpoint file, or ``timm:NAME``."""
+    checkpoint: str | None = None
+    """Weights file."""
+    card: str | None = None
+    """Card of a checkpoint file."""
+    weights: WeightsKind = "model"
+    """Which weights of a training container."""
+    attention: Mapping[str, Any] = field(default_factory=dict)
+    """Attention settings that replace those of the card."""
+
+    def load(self, device: str | torch.device = "cpu") -> ImageClassifier:
+        """Return the model; see `load_model`."""
+        return load_model(
+            self.name,
+            checkpoint=self.checkpoint,
+            card=self.card,
+            attention=self.attention,
+            weights=self.weights,
+            device=device,
+        )
+
+
+def parse_model(text: str) -> ModelChoice:
+    """Parse ``NAME`` or ``NAME,key=value,...``.
+
+    The keys ``checkpoint``, ``card`` and ``weights`` say what to load; every other key is a
+    setting of the model's attention. A setting that is a list is written with plus signs
+    (``blocks=1+2+3``). A path that holds a comma can't be written this way: use `load_model`.
+
+    Raises
+    ------
+    UsageError
+        If the text is malformed, the model or a key is unknown, or a value is out of range.
+    """
+    name, comma, rest = text.partition(",")
+    name = name.strip()
+    if not name:
+        raise UsageError(f"model must be NAME or NAME,key=value,..., got {text!r}")
+    options = parse_settings(rest, f"model {name}") if comma else {}
+    settings = {key: options.pop(key) for key in list(options) if key not in _LOADING_OPTIONS}
+    weights = _weights(options.get("weights", "model"), name)
+    checkpoint, card = options.get("checkpoint"), options.get("card")
+    if name.startswith(PREFIX):
+        _refuse_unknown(settings, name, ())
+        return ModelChoice(name, checkpoint, card, weights)
+    found = find_card(name, checkpoint, card).card
+    return ModelChoice(name, checkpoint, card, weights, _attention(settings, found, name))
+
+
+def _weights(text: str, name: str) -> WeightsKind:
+    if text == "model":
+        return "model"
+    if text == "model_ema":
+        return "model_ema"
+    raise UsageError(f"weights of model {name} must be model or model_ema, got {text!r}")
+
+
+def _attention(settings: Mapping[str, str], card: Card, name: str) -> dict[str, Any]:
+    """Return the values of attention settings written as text."""
+    schema = MECHANISMS[card.attention.mechanism].Settings
+    _refuse_unknown(settings, name, schema.model_fields)
+    written = {key: _split_list(schema, key, text) for key, text in settings.items()}
+    checked = validated(
+        schema, {**card.attention.settings, **written}, f"attention {card.attention.mechanism}"
+    ).model_dump(mode="json")
+    overrides = {key: checked[key] for key in written}
+    resolved_attention(card, overrides)
+    return overrides
+
+
+def _refuse_unknown(settings: Mapping[str, str], name: str, known: Any) -> None:
+    for key in settings:
+        if key not in known:
+            raise UnknownNameError(f"option of model {name}", key, (*_LOADING_OPTIONS, *known))
+
+
+def _split_list(schema: type[MechanismSettings], key: str, text: str) -> Any:
+    """Return ``1+2`` as a list if the setting is one and has no such word among its values."""
+    annotation = schema.model_fields[key].annotation
+    kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    is_list = any(get_origin(kind) in (tuple, list) for kind in kinds)
+    return text.split("+") if is_list and text not in words else text

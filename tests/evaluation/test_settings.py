@@ -1,0 +1,60 @@
+import pytest
+from pydantic import ValidationError
+
+from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.evaluation import EvaluationSettings
+
+
+def plan(*attacks, epsilons=("4/255", "8/255")):
+    settings = EvaluationSettings(attacks=attacks, epsilons=epsilons)
+    return {
+        each.choice.label: [round(epsilon * 255, 6) for epsilon in each.epsilons]
+        for each in settings.planned_attacks()
+    }
+
+
+def test_the_noise_control_stands_beside_every_norm_at_the_same_epsilons():
+    assert plan("pgd") == {"noise": [4, 8], "pgd": [4, 8]}
+    assert plan("pgd", "noise") == {"pgd": [4, 8], "noise": [4, 8]}
+    assert plan("pgd:norm=l2,epsilon=0.5", "fgsm") == {
+        "noise(norm=l2)": [127.5],
+        "noise": [4, 8],
+        "pgd(norm=l2)": [127.5],
+        "fgsm": [4, 8],
+    }
+
+
+def test_clean_alone_and_epsilons_in_any_order():
+    assert plan("clean") == {}
+    assert plan("clean", "fgsm", epsilons=("8/255", "1/255", "4/255"))["fgsm"] == [1, 4, 8]
+
+
+def test_one_attack_at_two_epsilons_of_its_own_is_one_attack():
+    assert plan("pgd:epsilon=2/255", "pgd:epsilon=1/255") == {"noise": [1, 2], "pgd": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("attacks", "epsilons", "message"),
+    [
+        (("pgd", "pgd:steps=20"), ("8/255",), "attack pgd is given twice at the same epsilon"),
+        (("pgd",), ("8",), r"did you mean 8/255\?"),
+        (("pgd",), ("-8/255",), "must be 0 or more"),
+        (("pdg",), ("8/255",), r"unknown attack 'pdg': did you mean 'pgd'"),
+        (("pgd:stpes=3",), ("8/255",), "did you mean 'steps'"),
+        (("pgd:steps=0",), ("8/255",), "greater than or equal to 1"),
+        (("spsa:norm=l2",), ("8/255",), "norm"),
+    ],
+)
+def test_bad_plans(attacks, epsilons, message):
+    with pytest.raises(UsageError, match=message):
+        plan(*attacks, epsilons=epsilons)
+
+
+def test_the_same_thing_twice_is_refused():
+    with pytest.raises(ValidationError, match="'pgd' is given twice"):
+        EvaluationSettings(attacks=("pgd", "pgd"))
+
+
+def test_settings_survive_json():
+    settings = EvaluationSettings(models=("a", "b"), limit=None, seed=3)
+    assert EvaluationSettings.model_validate_json(settings.model_dump_json()) == settings

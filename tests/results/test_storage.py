@@ -1,0 +1,94 @@
+import errno
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.results import check_writable, read_results, storage, write_results
+
+
+def test_round_trip(tmp_path, results, samples):
+    folder = tmp_path / "runs" / "one"
+    write_results(folder, results, samples, lambda _: "table\n")
+    back, rows = read_results(folder)
+    assert back == results
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "results.json",
+        "samples.csv",
+        "table.md",
+    ]
+    assert rows["sample_id"].tolist() == ["001", "NA", "s,\n2", "=x"]
+    assert rows["reason"].tolist() == samples["reason"].tolist()
+    assert rows["prediction"].isna().tolist() == [False, True, False, False]
+    np.testing.assert_array_equal(rows["distance"], samples["distance"])
+    np.testing.assert_array_equal(rows["epsilon"], samples["epsilon"])
+    assert [path.name for path in folder.parent.iterdir()] == ["one"]
+
+
+def test_a_failing_writer_leaves_nothing(tmp_path, results, samples):
+    def broken(_):
+        raise RuntimeError("template")
+
+    with pytest.raises(RuntimeError, match="template"):
+        write_results(tmp_path / "one", results, samples, broken)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(
+    tmp_path, results, samples, monkeypatch, code
+):
+    def full(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    with pytest.raises(UsageError, match="there is no space left on its disk"):
+        write_results(tmp_path / "one", results, samples, str)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_must_be_new(tmp_path):
+    with pytest.raises(UsageError, match="exists already; choose another --output"):
+        check_writable(tmp_path)
+    check_writable(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable_parent(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"cannot write results to .*choose a folder"):
+        check_writable(tmp_path / "file" / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(schema_version=2), "have schema version 2, this package reads up to 1"),
+        (lambda d: d.pop("run"), "are broken: run: Field required"),
+        (lambda d: d.update(extra=1), "are broken: extra"),
+    ],
+)
+def test_other_schemas_are_refused(tmp_path, results, samples, change, message):
+    folder = tmp_path / "one"
+    write_results(folder, results, samples, str)
+    document = json.loads((folder / storage.RESULTS_FILE).read_text())
+    change(document)
+    (folder / storage.RESULTS_FILE).write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=message):
+        read_results(folder)
+
+
+def test_broken_files(tmp_path, results, samples):
+    with pytest.raises(UsageError, match="cannot read results"):
+        read_results(tmp_path)
+    folder = tmp_path / "one"
+    write_results(folder, results, samples, str)
+    (folder / storage.SAMPLES_FILE).write_text("model,attack\nm,pgd\n")
+    with pytest.raises(UsageError, match=r"samples\.csv lacks epsilon"):
+        read_results(folder)
+    (folder / storage.RESULTS_FILE).write_text("{")
+    with pytest.raises(UsageError, match="are broken"):
+        read_results(folder)
