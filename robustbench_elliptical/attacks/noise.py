@@ -1,6 +1,5 @@
 """Random noise: the control that every attack has to beat."""
 
-import math
 from collections.abc import Sequence
 
 from torch import Tensor
@@ -79,14 +78,15 @@ def noise(
 
 
 def _offsets(problem: Problem, origins: Tensor, kind: NoiseKind) -> Tensor:
-    stream = f"noise/{kind}"
-    shape = origins.shape[1:]
+    seed, stream, keys = problem.seed, f"noise/{kind}", problem.keys
     if kind == "sign":
-        packed = packed_signs(problem.seed, stream, problem.keys, (1, *shape)).to(origins.device)
-        signs = unpack_signs(packed, shape, origins.dtype).squeeze(1)
-        pixels = 1 if problem.norm == "linf" else math.prod(shape)
-        return signs.mul_(problem.epsilon / math.sqrt(pixels))
+        shape = origins.shape[1:]
+        packed = packed_signs(seed, stream, keys, (1, *shape)).to(origins.device)
+        draws = unpack_signs(packed, shape, origins.dtype).squeeze(1)
+    elif problem.norm == "linf":
+        draws = random_uniform(seed, stream, keys, origins)
+    else:
+        draws = random_normal(seed, stream, keys, origins)
     if problem.norm == "linf":
-        return random_uniform(problem.seed, stream, problem.keys, origins).mul_(problem.epsilon)
-    direction = random_normal(problem.seed, stream, problem.keys, origins)
-    return scaled_direction(direction, problem.epsilon, "l2")
+        return draws.mul_(problem.epsilon)
+    return scaled_direction(draws, problem.epsilon, "l2")

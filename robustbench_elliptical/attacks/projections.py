@@ -41,11 +41,11 @@ def scaled_direction(gradient: Tensor, length: float, norm: Norm) -> Tensor:
     whole sample for l2).
     """
     if norm == "linf":
-        return gradient.sign().nan_to_num_(nan=0.0).mul_(length)
+        return gradient.sign().mul_(length)
     lengths = sample_lengths(gradient)
-    usable = torch.isfinite(lengths) & (lengths > 0)
+    usable = torch.isfinite(lengths)
     largest = torch.finfo(gradient.dtype).max
-    factors = torch.where(usable, length / lengths, 0.0).clamp_max_(largest)
+    factors = (length / lengths).clamp_max_(largest)
     unusable = ~_per_sample(usable, gradient)
     return (gradient * _per_sample(factors, gradient)).masked_fill_(unusable, 0.0)
 

@@ -25,7 +25,7 @@ def evaluate(
     ] = None,
     epsilon: Annotated[
         list[str] | None,
-        typer.Option(help="Size in [0, 1] pixels, as 8/255; repeatable. Default: 4/255 and 8/255."),
+        typer.Option(help="Size in [0, 1] pixels, as 8/255; repeatable. Default: 8/255."),
     ] = None,
     data: Annotated[
         str, typer.Option(help="fashion-mnist[:DIR], imagefolder:DIR or npz:FILE.")

@@ -12,7 +12,7 @@ __all__ = ["DEFAULT_ATTACKS", "DEFAULT_EPSILONS", "DEFAULT_MODELS", "EvaluationS
 
 DEFAULT_MODELS = ("deit-micro-softmax", "deit-micro-elliptical")
 DEFAULT_ATTACKS = ("fgsm", "pgd", "spsa")
-DEFAULT_EPSILONS = ("4/255", "8/255")
+DEFAULT_EPSILONS = ("8/255",)
 
 
 class EvaluationSettings(BaseModel):

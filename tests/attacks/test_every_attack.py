@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustbench_elliptical.attacks import ATTACKS, parse_attack
+from robustbench_elliptical.attacks.problem import input_gradient
 
 SPECS = [
     "noise",
@@ -32,10 +33,12 @@ def test_every_registered_attack_and_norm_is_among_them():
 
 
 @each_attack
-def test_results_do_not_depend_on_batch_or_order(spec, mlp, images):
+@pytest.mark.parametrize("share", [1, 4])
+def test_results_do_not_depend_on_batch_or_order(spec, share, mlp, images):
+    """At the larger radius some samples are fooled midway and leave the batch."""
     choice = parse_attack(spec)
     labels = mlp(images).argmax(1)
-    epsilon = radius(choice)
+    epsilon = share * radius(choice)
 
     def run(rows):
         ids = [IDS[row] for row in rows]
@@ -45,6 +48,23 @@ def test_results_do_not_depend_on_batch_or_order(spec, mlp, images):
     assert not torch.equal(whole, images)
     for rows in ([0], [1], [2], [3], [4], [5], [4, 1, 3], [5, 4, 3, 2, 1, 0]):
         torch.testing.assert_close(run(rows), whole[rows], atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("spec", ["pgd:restarts=3,steps=2", "spsa:steps=3,samples=4"])
+def test_a_sample_draws_the_same_after_others_have_left(spec, counter, two_logits):
+    choice = parse_attack(spec)
+    pixels = torch.full((3, 5), 0.5, dtype=torch.float64)
+
+    def queries(rows):
+        heights = torch.tensor([9.0, -9.0, -9.0], dtype=torch.float64)[rows]
+        model = two_logits(lambda points, which: points.square().sum(1) + heights[which])
+        oracle = counter(model, len(rows))
+        ids = [IDS[row] for row in rows]
+        labels = torch.zeros(len(rows), dtype=torch.int64)
+        choice.run(oracle, pixels[rows], labels, epsilon=0.1, sample_ids=ids)
+        return torch.stack(oracle.queries[-1])
+
+    torch.testing.assert_close(queries([0, 1, 2]), queries([2]), atol=1e-10, rtol=0)
 
 
 @each_attack
@@ -159,6 +179,21 @@ def test_broken_logits_of_one_sample_leave_the_others_alone(spec, mlp, images):
     torch.testing.assert_close(result[others], expected[others], atol=1e-10, rtol=0)
     assert torch.isfinite(result).all()
     assert (result[2] - images[2]).norm() <= 0.2
+
+
+def test_an_infinite_loss_makes_no_best_iterate(two_logits):
+    model = two_logits(lambda points: points.sum(1).where(points[:, 0] < 0.52, float("inf")) - 9)
+    pixels = torch.full((1, 2), 0.5)
+    choice = parse_attack("pgd:steps=5,random_start=false,loss=margin")
+    result = choice.run(model, pixels, torch.tensor([0]), epsilon=0.1)
+    assert torch.equal(result, pixels)
+
+
+def test_gradients_do_not_shrink_with_the_batch(mlp, images):
+    leaf = images.clone().requires_grad_()
+    one = images[:1].clone().requires_grad_()
+    whole = input_gradient(mlp(leaf)[:, 0], leaf)
+    torch.testing.assert_close(whole[:1], input_gradient(mlp(one)[:, 0], one))
 
 
 @pytest.mark.parametrize("spec", ["fgsm", "fgsm:norm=l2", "pgd:random_start=false"])

@@ -41,6 +41,12 @@ def test_dlr_does_not_change_with_the_scale_of_the_logits():
     torch.testing.assert_close(dlr(100 * LOGITS, LABELS), dlr(LOGITS, LABELS))
 
 
+def test_three_classes_are_enough_for_dlr_and_four_if_targeted():
+    expected = torch.tensor([-2 / 3, -4 / 6], dtype=torch.float64)
+    torch.testing.assert_close(dlr(LOGITS[:, :3], torch.tensor([0, 1])), expected)
+    assert dlr(LOGITS, LABELS, targeted=True).shape == (2,)
+
+
 def test_dlr_of_tied_logits_is_finite():
     assert dlr(torch.zeros(1, 4), torch.tensor([0])).item() == 0
 
