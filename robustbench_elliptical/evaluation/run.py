@@ -23,7 +23,7 @@ from robustbench_elliptical.evaluation.records import (
     worst_case,
 )
 from robustbench_elliptical.evaluation.settings import EvaluationSettings
-from robustbench_elliptical.models import ImageClassifier, parse_model
+from robustbench_elliptical.models import ImageClassifier, parse_model, state_sha256
 from robustbench_elliptical.results import (
     AttackRecord,
     DataRecord,
@@ -58,7 +58,11 @@ class _Subject:
 
 
 def evaluate(
-    settings: EvaluationSettings, *, command: str = "", on_progress: Progress | None = None
+    settings: EvaluationSettings,
+    *,
+    models: Sequence[ImageClassifier] | None = None,
+    command: str = "",
+    on_progress: Progress | None = None,
 ) -> Evaluation:
     """Run an evaluation.
 
@@ -69,6 +73,9 @@ def evaluate(
     ----------
     settings
         What to evaluate.
+    models
+        Models at hand, such as an `ImageClassifier` around a network of your own, instead of
+        loading those that the settings name; they must lie on the settings' device.
     command
         The command line that repeats it, for the record.
     on_progress
@@ -83,7 +90,7 @@ def evaluate(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     attacks = settings.planned_attacks()
-    subjects = _load(settings)
+    subjects = _subjects(models or _load(settings), settings)
     table = SampleTable()
     complete = True
     try:
@@ -118,11 +125,19 @@ def evaluate(
     return Evaluation(results, table.frame())
 
 
-def _load(settings: EvaluationSettings) -> list[_Subject]:
+def _load(settings: EvaluationSettings) -> list[ImageClassifier]:
     device = _device(settings.device)
+    choices = [parse_model(text) for text in settings.models]
+    return [choice.load(device=device) for choice in choices]
+
+
+def _subjects(models: Sequence[ImageClassifier], settings: EvaluationSettings) -> list[_Subject]:
+    names = [model.name for model in models]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UsageError(f"model {twice[0]} is given twice; give each model once")
     subjects = []
-    for text in settings.models:
-        model = parse_model(text).load(device=device)
+    for model in models:
         data = load_data(
             settings.data,
             preprocessing=model.description.preprocessing,
@@ -130,10 +145,6 @@ def _load(settings: EvaluationSettings) -> list[_Subject]:
         )
         _check_fit(model, data)
         subjects.append(_Subject(model, data, select(data, settings.limit, settings.seed)))
-    names = [subject.model.name for subject in subjects]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise UsageError(f"model {twice[0]} is given twice")
     return subjects
 
 
@@ -230,9 +241,9 @@ def _model_record(model: ImageClassifier) -> ModelRecord:
     description = model.description
     return ModelRecord(
         name=model.name,
-        family=description.family,
+        family=description.family or model.name,
         seed=description.seed,
-        weights_sha256=description.weights_sha256,
+        weights_sha256=description.weights_sha256 or state_sha256(model.network.state_dict()),
         description=description.model_dump(mode="json"),
     )
 

@@ -14,7 +14,7 @@ from robustbench_elliptical.results import read_results, wilson_interval
 
 
 def test_a_run_writes_what_it_prints(elliptical_robust, tiny, data, tmp_path):
-    code, _, err = elliptical_robust(
+    code, out, err = elliptical_robust(
         "eval", "--model", tiny, "--data", data, "--attack", "fgsm", "--attack", "pgd:steps=3",
         "--epsilon", "16/255", "--epsilon", "8/255", "--limit", "all", "--output", "out",
     )  # fmt: skip
