@@ -1,0 +1,101 @@
+"""The language decoder as data: what a card or a recipe states, and the model built from it."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.models.architecture import AttentionChoice
+from robustbench_elliptical.models.attention import MECHANISMS
+from robustbench_elliptical.models.language.decoder import LanguageModel
+
+__all__ = ["DecoderArchitecture", "DecoderSizes", "build_language_model"]
+
+_MUST_STATE = {"elliptical": {"metric_scope": "window or prefix", "scale": "sqrt or none"}}
+"""Settings with several honest values that nothing in a checkpoint tells apart."""
+
+
+class DecoderSizes(BaseModel):
+    """Sizes of a post-norm decoder, but for its vocabulary."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    family: Literal["decoder"] = "decoder"
+    """Which builder makes the network."""
+    layers: int = Field(ge=1)
+    """Number of decoder layers."""
+    d_model: int = Field(ge=2, multiple_of=2)
+    """Width of a token."""
+    num_heads: int = Field(ge=1)
+    """Attention heads a layer."""
+    d_head: int = Field(ge=1)
+    """Width of a head; heads need not fill d_model."""
+    d_inner: int = Field(ge=1)
+    """Hidden width of the feed-forward networks."""
+    context_length: int = Field(ge=1)
+    """Length of a training window."""
+    cutoffs: tuple[int, ...] = ()
+    """Cut-offs of the adaptive softmax, rising and below vocab_size; none: plain softmax."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout rate in training."""
+
+
+class DecoderArchitecture(DecoderSizes):
+    """Sizes of a post-norm decoder and its vocabulary."""
+
+    vocab_size: int = Field(ge=2)
+    """Number of words."""
+
+    @model_validator(mode="after")
+    def _cutoffs_rise(self) -> "DecoderArchitecture":
+        bounds = (0, *self.cutoffs, self.vocab_size)
+        if any(left >= right for left, right in pairwise(bounds)):
+            raise ValueError(
+                f"cutoffs must rise from 1 to at most {self.vocab_size - 1}, "
+                f"got {list(self.cutoffs)}"
+            )
+        return self
+
+
+def build_language_model(
+    architecture: DecoderArchitecture,
+    attention: AttentionChoice,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+) -> LanguageModel:
+    """Build the model, initialised from torch's global generator.
+
+    Parameters
+    ----------
+    architecture, attention
+        What to build.
+    overrides
+        Attention settings that replace those of `attention`.
+
+    Raises
+    ------
+    UsageError
+        If the mechanism or a setting is unknown or out of range, the mechanism has no causal form,
+        or a setting that must be stated is left out.
+    """
+    settings = {**attention.settings, **(overrides or {})}
+    _check_causal_settings(attention.mechanism, settings)
+    sizes = architecture.model_dump(exclude={"family"})
+    return LanguageModel(attention.mechanism, settings, **sizes)
+
+
+def _check_causal_settings(mechanism: str, settings: Mapping[str, Any]) -> None:
+    if MECHANISMS[mechanism].capabilities.causal == "no":
+        raise UsageError(
+            f"attention {mechanism} has no causal form; choose another for a language model"
+        )
+    choices = _MUST_STATE.get(mechanism, {})
+    missing = {name: values for name, values in choices.items() if name not in settings}
+    if missing:
+        stated = " and ".join(f"{name} ({values})" for name, values in missing.items())
+        raise UsageError(
+            f"attention {mechanism} of a language model must state {stated}: no checkpoint tells "
+            "which it was trained with"
+        )
