@@ -28,14 +28,28 @@ def evaluate(
         typer.Option(help="Size in [0, 1] pixels, as 8/255; repeatable. Default: 8/255."),
     ] = None,
     data: Annotated[
-        str, typer.Option(help="fashion-mnist[:DIR], imagefolder:DIR or npz:FILE.")
-    ] = "fashion-mnist",
+        str | None,
+        typer.Option(
+            help="fashion-mnist[:DIR], imagefolder:DIR or npz:FILE. Default: fashion-mnist."
+        ),
+    ] = None,
     limit: Annotated[
-        str, typer.Option(help="Number of samples, class-balanced and seeded, or all.")
-    ] = "200",
-    seed: Annotated[int, typer.Option(help="Seed of the samples chosen and of every attack.")] = 0,
-    batch_size: Annotated[int, typer.Option(help="Samples attacked together.")] = 100,
-    device: Annotated[str, typer.Option(help="A torch device such as cpu or cuda.")] = "cpu",
+        str | None,
+        typer.Option(help="Number of samples, class-balanced and seeded, or all. Default: 200."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of samples and of every attack. Default: 0.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Samples attacked together. Default: 100.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="A torch device such as cuda. Default: cpu.")
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(help="A shipped suite or a .toml file; other options replace what it says."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(help="New folder for the results. Default: runs/<time>-<models>."),
@@ -50,21 +64,21 @@ def evaluate(
     """
     from robustbench_elliptical.cli.running import run_evaluation
     from robustbench_elliptical.core.settings import validated
-    from robustbench_elliptical.evaluation import EvaluationSettings
+    from robustbench_elliptical.evaluation import EvaluationSettings, load_suite
 
-    given = {"models": model, "attacks": attack, "epsilons": epsilon}
-    settings = validated(
-        EvaluationSettings,
-        {
-            **{key: tuple(values) for key, values in given.items() if values},
-            "data": data,
-            "limit": None if limit == "all" else limit,
-            "seed": seed,
-            "batch_size": batch_size,
-            "device": device,
-        },
-        "option",
-    )
+    given = {
+        "models": model,
+        "attacks": attack,
+        "epsilons": epsilon,
+        "data": data,
+        "limit": limit,
+        "seed": seed,
+        "batch_size": batch_size,
+        "device": device,
+    }
+    stated = {key: value for key, value in given.items() if value is not None and value != []}
+    base = load_suite(suite).evaluation if suite else {}
+    settings = validated(EvaluationSettings, {**base, **stated}, "option")
     complete = run_evaluation(settings, output, as_json=as_json, quiet=quiet)
     if not complete:
         raise typer.Exit(130)

@@ -2,5 +2,6 @@
 
 from robustbench_elliptical.evaluation.run import Evaluation, evaluate
 from robustbench_elliptical.evaluation.settings import EvaluationSettings
+from robustbench_elliptical.evaluation.suites import Suite, load_suite
 
-__all__ = ["Evaluation", "EvaluationSettings", "evaluate"]
+__all__ = ["Evaluation", "EvaluationSettings", "Suite", "evaluate", "load_suite"]

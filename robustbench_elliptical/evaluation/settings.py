@@ -29,13 +29,18 @@ class EvaluationSettings(BaseModel):
     data: str = "fashion-mnist"
     """Data set, as `NAME` or `NAME:PATH`."""
     limit: int | None = Field(default=200, ge=1)
-    """Largest number of samples, class-balanced; none for all."""
+    """Largest number of samples, class-balanced; `all` or none for every one."""
     seed: int = Field(default=0, ge=0)
     """Seed of the selection of samples and of every attack."""
     batch_size: int = Field(default=100, ge=1)
     """Samples attacked together; it changes no outcome but for rounding."""
     device: str = "cpu"
     """A torch device."""
+
+    @field_validator("limit", mode="before")
+    @classmethod
+    def _all_is_no_limit(cls, value: object) -> object:
+        return None if value == "all" else value
 
     @field_validator("models", "attacks", "epsilons")
     @classmethod

@@ -4,7 +4,6 @@ A checkpoint holds tensors. Which attention mechanism they were trained with, ho
 normalised, how images are cropped and what accuracy to expect is written on the card.
 """
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,6 +15,7 @@ from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.core.preprocessing import Preprocessing
 from robustbench_elliptical.core.resources import shipped
 from robustbench_elliptical.core.settings import validated
+from robustbench_elliptical.core.toml import read_toml
 from robustbench_elliptical.models.architecture import (
     AttentionChoice,
     VisionTransformerArchitecture,
@@ -177,12 +177,7 @@ def load_card(path: str | Path) -> Card:
     """
     path = Path(path)
     subject = f"card {path}"
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read {subject}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{subject} is not valid TOML: {error}") from None
+    values = read_toml(path, subject)
     card = validated(Card, values, subject)
     classes, expected = card.classes, card.architecture.num_classes
     if classes is not None and len(classes) != expected:
@@ -210,7 +205,8 @@ def resolved_attention(card: Card, overrides: Mapping[str, Any] | None = None) -
 
 def shipped_cards() -> dict[str, Path]:
     """Return the path of every card that ships with the package, by model name, sorted."""
-    return {path.stem: path for path in sorted(shipped("models/cards").glob("*.toml"))}
+    cards = {path.stem: path for path in shipped("models/cards").glob("*.toml")}
+    return dict(sorted(cards.items()))
 
 
 def list_models() -> list[Card]:

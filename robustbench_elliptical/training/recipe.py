@@ -1,14 +1,12 @@
 """A training recipe as data: one TOML file, shared by every mechanism trained with it."""
 
-import tomllib
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from robustbench_elliptical.core.errors import UnknownNameError, UsageError
-from robustbench_elliptical.core.resources import shipped
+from robustbench_elliptical.core.errors import UnknownNameError
 from robustbench_elliptical.core.settings import validated
+from robustbench_elliptical.core.toml import named_file, read_toml
 from robustbench_elliptical.models.architecture import (
     AttentionChoice,
     VisionTransformerArchitecture,
@@ -107,16 +105,6 @@ def read_recipe(name: str) -> tuple[dict[str, Any], str]:
     UsageError
         If it is unknown, unreadable or not TOML.
     """
-    path = Path(name)
-    if path.suffix != ".toml":
-        folder = shipped("models/recipes")
-        path = folder / f"{name}.toml"
-        if not path.is_file():
-            raise UnknownNameError("recipe", name, (each.stem for each in folder.glob("*.toml")))
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read recipe {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"recipe {path} is not valid TOML: {error}") from None
-    return values, f"recipe {path}"
+    path = named_file(name, "models/recipes", "recipe")
+    subject = f"recipe {path}"
+    return read_toml(path, subject), subject

@@ -2,7 +2,9 @@ import pytest
 from pydantic import ValidationError
 
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.evaluation import EvaluationSettings
+from robustbench_elliptical.core.resources import shipped
+from robustbench_elliptical.evaluation import EvaluationSettings, load_suite
+from robustbench_elliptical.models import parse_model
 
 
 def plan(*attacks, epsilons=("4/255", "8/255")):
@@ -58,3 +60,26 @@ def test_the_same_thing_twice_is_refused():
 def test_settings_survive_json():
     settings = EvaluationSettings(models=("a", "b"), limit=None, seed=3)
     assert EvaluationSettings.model_validate_json(settings.model_dump_json()) == settings
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in shipped("attacks/suites").iterdir()))
+def test_every_shipped_suite_can_be_planned(name):
+    suite = load_suite(name)
+    assert suite.name == name
+    settings = EvaluationSettings.model_validate(suite.evaluation)
+    assert settings.planned_attacks()
+    for model in settings.models:
+        assert parse_model(model)
+
+
+def test_a_suite_of_ones_own(tmp_path):
+    path = tmp_path / "mine.toml"
+    head = 'name = "mine"\nversion = 1\ndescription = "d"\n[evaluation]\n'
+    path.write_text(head + 'attacks = ["fgsm"]\nlimit = "all"\n')
+    settings = EvaluationSettings.model_validate(load_suite(str(path)).evaluation)
+    assert settings == EvaluationSettings(attacks=("fgsm",), limit=None)
+    path.write_text(head + "limt = 3\n")
+    with pytest.raises(UsageError, match="did you mean 'limit'"):
+        load_suite(str(path))
+    with pytest.raises(UsageError, match="did you mean 'vision-controls'"):
+        load_suite("vision-control")

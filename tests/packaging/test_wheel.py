@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ("models/cards", "models/checkpoints", "models/recipes", "reports/templates")
+SHIPPED = (
+    "attacks/suites",
+    "models/cards",
+    "models/checkpoints",
+    "models/recipes",
+    "reports/templates",
+)
+    "attacks/suites",
+    "models/cards",
+    "models/checkpoints",
+    "models/recipes",
+    "reports/templates",
+)
 
 
 def build(folder, target, output):
