@@ -1,0 +1,1 @@
+"""Benchmarks: how far the toolkit is from the cost of the passes that it makes."""

@@ -1,0 +1,69 @@
+"""Ratios of two computations, measured in turns so that noise hits both."""
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+__all__ = ["Budget", "Ratio", "compare"]
+
+Computation = Callable[[], object]
+
+SHORTEST = 0.05
+"""Seconds that one timing lasts at least; a faster computation is repeated within it."""
+LONG = 1.0
+"""Seconds from which the first call says well enough how long a computation takes."""
+
+
+class Budget(NamedTuple):
+    """How long one comparison may take."""
+
+    seconds: float
+    least: int = 5
+    """Repetitions at least, whatever they take."""
+    most: int = 101
+    """Repetitions at most."""
+
+
+class Ratio(NamedTuple):
+    """The time of one computation over that of another, over interleaved repetitions."""
+
+    low: float
+    """First quartile."""
+    median: float
+    high: float
+    """Third quartile."""
+    repetitions: int
+
+
+def compare(ours: Computation, other: Computation, budget: Budget) -> Ratio:
+    """Time both in turns (A B, B A, A B, ...) and return the ratio within each turn, summarised."""
+    first, second = _warm_seconds(ours), _warm_seconds(other)
+    inner = max(1, math.ceil(SHORTEST / min(first, second)))
+    wanted = int(budget.seconds / (inner * (first + second)))
+    repetitions = min(max(wanted, budget.least), budget.most)
+    ratios = [_turn(ours, other, inner, swapped=turn % 2 == 1) for turn in range(repetitions)]
+    low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return Ratio(low, median, high, repetitions)
+
+
+def _turn(ours: Computation, other: Computation, inner: int, *, swapped: bool) -> float:
+    if swapped:
+        other_seconds = _seconds(other, inner)
+        return _seconds(ours, inner) / other_seconds
+    ours_seconds = _seconds(ours, inner)
+    return ours_seconds / _seconds(other, inner)
+
+
+def _warm_seconds(computation: Computation) -> float:
+    """Run once to warm up and return about how long it takes."""
+    seconds = _seconds(computation, 1)
+    return seconds if seconds > LONG else _seconds(computation, 1)
+
+
+def _seconds(computation: Computation, repetitions: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repetitions):
+        computation()
+    return time.perf_counter() - start
