@@ -16,12 +16,6 @@ SHIPPED = (
     "models/recipes",
     "reports/templates",
 )
-    "attacks/suites",
-    "models/cards",
-    "models/checkpoints",
-    "models/recipes",
-    "reports/templates",
-)
 
 
 def build(folder, target, output):
