@@ -7,7 +7,7 @@ documentation know about a setting, so a constraint is stated here once.
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 __all__ = [
     "Count",
@@ -49,8 +49,20 @@ Count = Annotated[int, Field(ge=1)]
 PairRows = Annotated[int, Field(ge=2)]
 """How many images one forward may hold, where they come in pairs."""
 
-Pixels = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
-"""A positive length in [0, 1] pixels, also written as ``2/255``."""
+
+def _within_the_range(value: float) -> float:
+    if value > 1:
+        raise ValueError(f"must be at most 1 in [0, 1] pixels (did you mean {value:g}/255?)")
+    return value
+
+
+Pixels = Annotated[
+    float,
+    BeforeValidator(_number),
+    Field(gt=0, allow_inf_nan=False),
+    AfterValidator(_within_the_range),
+]
+"""A positive length of at most 1 in [0, 1] pixels, also written as ``2/255``."""
 
 OptionalPixels = Pixels | None
 """The same, or None for the attack's documented rule."""

@@ -25,7 +25,10 @@ def evaluate(
     ] = None,
     epsilon: Annotated[
         list[str] | None,
-        typer.Option(help="Size in [0, 1] pixels, as 8/255; repeatable. Default: 8/255."),
+        typer.Option(
+            help="Size in [0, 1] pixels, as 8/255: the largest change of a pixel (at most 1), or "
+            "for norm=l2 the Euclidean length. Repeatable. Default: 8/255."
+        ),
     ] = None,
     data: Annotated[
         str | None,
@@ -77,7 +80,7 @@ def evaluate(
         "device": device,
     }
     stated = {key: value for key, value in given.items() if value is not None and value != []}
-    base = load_suite(suite).evaluation if suite else {}
+    base = {} if suite is None else load_suite(suite).evaluation
     settings = validated(EvaluationSettings, {**base, **stated}, "option")
     complete = run_evaluation(settings, output, as_json=as_json, quiet=quiet)
     if not complete:

@@ -55,3 +55,6 @@ def run() -> None:
     except UsageError as error:
         typer.echo(f"Error: {error}", err=True)
         sys.exit(2)
+    except OSError as error:
+        typer.echo(f"Error: the operating system refused: {error}", err=True)
+        sys.exit(2)

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 
 import typer
@@ -23,11 +24,13 @@ def run_evaluation(
     settings: EvaluationSettings, output: Path | None, *, as_json: bool, quiet: bool
 ) -> bool:
     """Evaluate, write the results, print them; returns whether every part ran."""
-    folder = output or _default_folder(settings)
+    folder = _free(_default_folder(settings)) if output is None else output
     check_writable(folder)
     command = shlex.join(["elliptical-robust", *sys.argv[1:]])
     with progress_bar("evaluations", quiet=quiet) as advance:
         results, samples = evaluate(settings, command=command, on_progress=advance)
+    # Another run may have taken the folder meanwhile: a finished evaluation is never thrown away.
+    folder = _free(folder)
     write_results(folder, results, samples, render_markdown)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
@@ -44,12 +47,18 @@ def _default_folder(settings: EvaluationSettings) -> Path:
     return Path("runs") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{slug[:80]}"
 
 
+def _free(folder: Path) -> Path:
+    """Return `folder`, or the first of folder-2, folder-3, ... that does not exist."""
+    numbers = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
+    return next(each for each in chain([folder], numbers) if not each.exists())
+
+
 def _print(results: Results, folder: Path) -> None:
     console = Console()
     if console.is_terminal:
         console.print(_accuracy(results))
     else:
-        Console(width=160).print(_accuracy(results))
+        Console(width=60 + 80 * len(results.models)).print(_accuracy(results))
     for finding in results.findings:
         console.print(_finding(finding), soft_wrap=True)
     console.print(Text(f"Results: {folder}"), soft_wrap=True)

@@ -27,7 +27,7 @@ def find(
         *_no_stronger_than_noise(attacks, summaries),
         *_black_box_beats_white_box(attacks, table),
         *_claimed_accuracy_differs(models, summaries),
-        *_gradients_skip_a_statistic(models, attacks),
+        *_gradients_skip_a_statistic(models, attacks, table),
     ]
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
@@ -127,10 +127,12 @@ def _claimed_accuracy_differs(
 
 
 def _gradients_skip_a_statistic(
-    models: Sequence[ImageClassifier], attacks: Sequence[AttackRecord]
+    models: Sequence[ImageClassifier], attacks: Sequence[AttackRecord], table: SampleTable
 ) -> Iterator[Finding]:
-    white = [attack.label for attack in attacks if attack.knowledge == "white-box"]
+    ran = {(unit.model, unit.attack) for unit in table.units()}
+    labels = [attack.label for attack in attacks if attack.knowledge == "white-box"]
     for model in models:
+        white = [label for label in labels if (model.name, label) in ran]
         if white and any(each.skips_gradients for each in model.mechanisms()):
             yield Finding(
                 id="gradients-skip-a-statistic",

@@ -19,9 +19,12 @@ class DataHash:
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
+        self.samples = 0
+        """Samples seen so far."""
 
     def update(self, batch: ImageBatch) -> None:
         """Add a batch; how samples are split into batches does not matter."""
+        self.samples += len(batch.labels)
         rows = zip(batch.sample_ids, batch.labels.tolist(), batch.images, strict=True)
         for sample_id, label, image in rows:
             self._hash.update(f"{sample_id}\0{label}\0{tuple(image.shape)}\0".encode())

@@ -99,6 +99,8 @@ def evaluate(
         if not table.units():
             raise
         complete = False
+    reached = {unit.model for unit in table.units()}
+    subjects = [subject for subject in subjects if subject.model.name in reached]
     models = [subject.model for subject in subjects]
     records = [_attack_record(attack) for attack in attacks]
     summaries = _summaries(table, records)
@@ -135,7 +137,10 @@ def _subjects(models: Sequence[ImageClassifier], settings: EvaluationSettings) -
     names = [model.name for model in models]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise UsageError(f"model {twice[0]} is given twice; give each model once")
+        raise UsageError(
+            f"model {twice[0]} is given twice; to compare two checkpoints of it, write each a card "
+            "with a name of its own"
+        )
     subjects = []
     for model in models:
         data = load_data(
@@ -151,10 +156,11 @@ def _subjects(models: Sequence[ImageClassifier], settings: EvaluationSettings) -
 def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(f"device {name!r} cannot be used: {reason}; try cpu") from None
+        torch.ones(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise UsageError(
+            f"device must be one that torch can compute on here, such as cpu, got {name!r}"
+        ) from None
     return device
 
 
@@ -199,10 +205,10 @@ def _run(
                 if on_progress is not None:
                     on_progress(f"{unit.model} {unit.attack}", done, total)
 
+            subject.digest.update(batch)
             evaluate_batch(
                 subject.model, placed, attacks, table, seed=settings.seed, on_unit=advance
             )
-            subject.digest.update(batch)
 
 
 def _summaries(table: SampleTable, attacks: Sequence[AttackRecord]) -> list[Summary]:
@@ -253,7 +259,7 @@ def _data_record(subject: _Subject, settings: EvaluationSettings) -> DataRecord:
     return DataRecord(
         name=settings.data,
         model=subject.model.name,
-        samples=len(subject.indices),
+        samples=subject.digest.samples,
         sha256=subject.digest.hexdigest(),
         class_names=None if names is None else list(names),
     )

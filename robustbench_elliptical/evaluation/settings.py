@@ -42,6 +42,13 @@ class EvaluationSettings(BaseModel):
     def _all_is_no_limit(cls, value: object) -> object:
         return None if value == "all" else value
 
+    @field_validator("epsilons", mode="before")
+    @classmethod
+    def _numbers_as_text(cls, values: object) -> object:
+        if isinstance(values, list | tuple):
+            return tuple(str(value) if type(value) in (int, float) else value for value in values)
+        return values
+
     @field_validator("models", "attacks", "epsilons")
     @classmethod
     def _named_once(cls, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -60,6 +67,9 @@ class EvaluationSettings(BaseModel):
         """
         grid = sorted({parse_epsilon(each) for each in self.epsilons})
         chosen = [parse_attack(each) for each in self.attacks if each != CLEAN]
+        if not chosen:
+            for epsilon in grid:
+                parse_attack("noise").check_epsilon(epsilon)
         planned: list[PlannedAttack] = []
         for norm in dict.fromkeys(each.norm for each in chosen):
             own = [each.epsilon for each in chosen if each.norm == norm]

@@ -171,6 +171,10 @@ def _from_card(
     promised = () if brought or changes_logits or weights != "model" else card.measured
     capabilities = MECHANISMS[card.attention.mechanism].capabilities
     suffix = "".join(f",{key}={setting_text(overrides[key])}" for key in sorted(overrides))
+    if brought:
+        suffix += f",checkpoint={checkpoint.stem}"
+    if weights != "model":
+        suffix += f",weights={weights}"
     size = card.architecture.image_size
     return _classifier(
         network,
@@ -179,7 +183,7 @@ def _from_card(
             source="card",
             task=card.task,
             family=card.family,
-            seed=card.seed,
+            seed=None if brought else card.seed,
             architecture=card.architecture.model_dump(mode="json"),
             attention=card.attention.mechanism,
             attention_settings=settings,

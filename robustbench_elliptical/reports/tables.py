@@ -19,7 +19,7 @@ def accuracy_table(results: Results) -> pd.DataFrame:
             "model": each.model,
             "attack": each.attack,
             "norm": each.norm or "",
-            "epsilon": format_epsilon(each.epsilon) if each.norm else "",
+            "epsilon": _epsilon(each),
             "accuracy": each.accuracy,
             "low": each.low,
             "high": each.high,
@@ -36,12 +36,18 @@ def accuracy_table(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _epsilon(summary: Summary) -> str:
+    if summary.norm is None:
+        return ""
+    return format_epsilon(summary.epsilon) if summary.norm == "linf" else f"{summary.epsilon:g}"
+
+
 def attack_title(summary: Summary) -> str:
     """Return ``pgd 8/255`` or ``pgd l2 0.5``: an attack as a row's title."""
     if summary.norm is None:
         return summary.attack
     norm = "" if summary.norm == "linf" else f"{summary.norm} "
-    return f"{summary.attack} {norm}{format_epsilon(summary.epsilon)}"
+    return f"{summary.attack} {norm}{_epsilon(summary)}"
 
 
 def percent(summary: Summary) -> str:

@@ -93,7 +93,7 @@ class DataRecord(_Record):
     model: str
     """The model whose preprocessing was used."""
     samples: int
-    """Number of samples selected."""
+    """Number of samples read: all selected ones, fewer after an interruption."""
     sha256: str
     """Hash of the ids, labels and pixels evaluated, in order."""
     class_names: list[str] | None

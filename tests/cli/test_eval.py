@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from robustbench_elliptical.cli import running as commands
 from robustbench_elliptical.evaluation import run as running
 from robustbench_elliptical.results import read_results, wilson_interval
 
@@ -100,7 +102,13 @@ def test_the_default_folder_is_named_after_time_and_slug(elliptical_robust, tiny
         (["--limit", "some"], "limit: input should be a valid integer"),
         (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
         (["--batch-size", "0"], "batch_size: input should be greater than or equal to 1"),
-        (["--device", "tpu9"], "device 'tpu9' cannot be used"),
+        (["--device", "tpu9"], "device must be one that torch can compute on here"),
+        (["--device", "meta"], "such as cpu, got 'meta'"),
+        (["--attack", "clean", "--epsilon", "8"], "did you mean 8/255?"),
+        (["--attack", "pgd:step_size=8"], "did you mean 8/255?"),
+        (["--attack", "spsa:delta=5"], "must be at most 1 in [0, 1] pixels"),
+        (["--suite", ""], "unknown suite ''"),
+        (["--suite", "vision-seed"], "did you mean 'vision-seeds'"),
         (["--data", "mnist"], "did you mean 'fashion-mnist'?"),
         (["--data", "npz:nowhere.npz"], "nowhere.npz"),
         (["--model", "timm:vit_tiny_patch16_224"], "checkpoint"),
@@ -179,9 +187,57 @@ def test_an_interruption_keeps_the_finished_parts(
     assert "Interrupted: what was finished is in out" in err
     results, samples = read_results(tmp_path / "out")
     assert not results.complete
+    assert [each.samples for each in results.data] == [20]  # read; the second batch was cut off
     assert {each.samples for each in results.summaries} == {10}
     assert len(samples) == 10 * (len(results.summaries) - 1)
     assert "Interrupted" in (tmp_path / "out" / "table.md").read_text()
+
+
+def test_an_interruption_claims_nothing_of_models_it_did_not_reach(
+    elliptical_robust, tiny, data, tmp_path, monkeypatch
+):
+    evaluate_batch = running.evaluate_batch
+
+    def interrupted(model, *args, **kwargs):
+        if model.name != "tiny":
+            raise KeyboardInterrupt
+        evaluate_batch(model, *args, **kwargs)
+
+    monkeypatch.setattr(running, "evaluate_batch", interrupted)
+    words = ("--model", tiny, "--model", f"{tiny},metric=constant", "--attack", "fgsm")
+    code, _, _ = elliptical_robust("eval", *words, "--data", data, "--output", "out")
+    assert code == 130
+    results, _ = read_results(tmp_path / "out")
+    assert [each.name for each in results.models] == ["tiny"]
+    assert [each.model for each in results.data] == ["tiny"]
+    assert {each.model for each in results.findings} <= {"tiny"}
+
+
+def test_runs_of_one_second_do_not_collide(elliptical_robust, tiny, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "_default_folder", lambda settings: Path("runs/same"))
+    words = ("eval", "--model", tiny, "--data", data, "--attack", "clean")
+    for name in ("same", "same-2", "same-3"):
+        code, out, _ = elliptical_robust(*words)
+        assert code == 0
+        assert f"Results: runs/{name}\n" in out
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["same", "same-2", "same-3"]
+
+
+def test_a_folder_taken_meanwhile_costs_no_results(
+    elliptical_robust, tiny, data, tmp_path, monkeypatch
+):
+    evaluate = commands.evaluate
+
+    def slow(*args, **kwargs):
+        (tmp_path / "out").mkdir()
+        return evaluate(*args, **kwargs)
+
+    monkeypatch.setattr(commands, "evaluate", slow)
+    words = ("eval", "--model", tiny, "--data", data, "--attack", "clean", "--output", "out")
+    code, out, _ = elliptical_robust(*words)
+    assert code == 0
+    assert "Results: out-2" in out
+    assert read_results(tmp_path / "out-2")[0].complete
 
 
 def test_ctrl_c_in_a_real_process(tiny, data, tmp_path):

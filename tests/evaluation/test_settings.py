@@ -78,6 +78,9 @@ def test_a_suite_of_ones_own(tmp_path):
     path.write_text(head + 'attacks = ["fgsm"]\nlimit = "all"\n')
     settings = EvaluationSettings.model_validate(load_suite(str(path)).evaluation)
     assert settings == EvaluationSettings(attacks=("fgsm",), limit=None)
+    path.write_text(head + 'attacks = ["fgsm"]\nepsilons = [0.03, 8]\n')
+    with pytest.raises(UsageError, match=r"did you mean 8/255\?"):
+        EvaluationSettings.model_validate(load_suite(str(path)).evaluation).planned_attacks()
     path.write_text(head + "limt = 3\n")
     with pytest.raises(UsageError, match="did you mean 'limit'"):
         load_suite(str(path))

@@ -284,6 +284,7 @@ def test_parse_everything(card_file, vector_checkpoint):
     model = choice.load()
     assert model.name == (
         "elliptical-max,blocks=1+3,delta=2.0,gradient_mode=through,metric=constant"
+        ",weights=model_ema"
     )
     # The name is itself a way to write the model.
     again = parse_model(f"{model.name},checkpoint={vector_checkpoint},card={card}")
@@ -321,3 +322,14 @@ def test_lists_are_written_with_plus(written, value):
 def test_mistakes_on_the_command_line(text, message):
     with pytest.raises(UsageError, match=message):
         parse_model(text)
+
+
+def test_brought_weights_do_not_pass_for_the_shipped_model(tmp_path):
+    shipped_model = load_model("deit-micro-softmax")
+    other = tmp_path / "mine.safetensors"
+    save_file(shipped_model.network.state_dict(), other)
+    model = load_model("deit-micro-softmax", checkpoint=other)
+    assert model.name == "deit-micro-softmax,checkpoint=mine"
+    assert model.description.seed is None
+    assert model.description.measured == ()
+    assert (shipped_model.name, shipped_model.description.seed) == ("deit-micro-softmax", 0)
