@@ -244,11 +244,20 @@ def test_ctrl_c_in_a_real_process(tiny, data, tmp_path):
     command = [sys.executable, "-m", "robustbench_elliptical", "eval", "--model", tiny]
     command += ["--data", data, "--attack", "spsa:steps=100000", "--epsilon", "1e-6"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A test run started in the background may ignore the signal, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
-        time.sleep(20)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        try:
+            time.sleep(20)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert "Traceback" not in err
 
