@@ -143,7 +143,7 @@ def test_works_inside_no_grad_and_on_inputs_that_require_gradients(spec, mlp, im
         "fgsm:targeted=true",
         "pgd:targeted=true",
         "pgd:targeted=true,norm=l2,loss=dlr",
-        "spsa:targeted=true,samples=16",
+        "spsa:targeted=true,samples=16,steps=40",
     ],
 )
 def test_targeted_reaches_the_target_and_not_just_any_class(spec, mlp, images):
