@@ -39,6 +39,8 @@ def validated(schema: type[Settings], values: Mapping[str, Any], subject: str) -
     if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
         raise UnknownNameError(f"setting of {subject}", place, schema.model_fields)
     message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        message = "is no known field; check its spelling or remove it"
     message = message[:1].lower() + message[1:]
     given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
     raise UsageError(f"{subject}: {place + ': ' if place else ''}{message}{given}")
