@@ -59,7 +59,10 @@ def main(
         except Skipped as reason:
             notes.append(f"{name} was skipped: {reason}")
             continue
-        rows += [replace(row, target=None) for row in made] if quick else made
+        made = [replace(row, target=None) for row in made] if quick else made
+        for row in made:
+            print(f"  {row.measured}: {row.cells()[3]}", file=sys.stderr, flush=True)
+        rows += made
     show(rows, notes)
     if markdown_file is not None:
         markdown_file.write_text(markdown(rows, notes), encoding="utf-8")

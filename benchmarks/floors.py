@@ -65,5 +65,5 @@ def _row(
     require(made, forwards=forwards * count, backwards=backwards * count)
     floor = replay(subject.model, subject.images, made)
     ratio = compare(partial(run, subject.model), floor, size.budget)
-    against = f"{forwards} forwards, {backwards} backwards an image"
+    against = f"passes an image: {forwards} forward, {backwards} backward"
     return Row(benchmark, f"{name} on {subject.name}", against, ratio, target, count)

@@ -27,7 +27,7 @@ def spsa(
     epsilon: float,
     norm: LinfOnly = "linf",
     steps: Count = 20,
-    samples: Count = 24,
+    samples: Count = 32,
     delta: Pixels = 0.01,
     learning_rate: Pixels = 0.01,
     random_start: bool = False,
