@@ -21,7 +21,7 @@ class Size:
     budget: Budget
 
 
-FULL = Size(images=8, peer_images=64, steps=20, samples=32, budget=Budget(seconds=15))
+FULL = Size(images=8, peer_images=64, steps=20, samples=32, budget=Budget(seconds=10))
 QUICK = Size(images=2, peer_images=8, steps=2, samples=2, budget=Budget(seconds=0.3, least=3))
 
 

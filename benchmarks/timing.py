@@ -20,7 +20,7 @@ class Budget(NamedTuple):
     """How long one comparison may take."""
 
     seconds: float
-    least: int = 5
+    least: int = 4
     """Repetitions at least, whatever they take."""
     most: int = 101
     """Repetitions at most."""
