@@ -18,15 +18,16 @@ _SHARE = 0.01
 def find(
     models: Sequence[ImageClassifier],
     attacks: Sequence[AttackRecord],
+    data: str,
     table: SampleTable,
     summaries: Sequence[Summary],
 ) -> list[Finding]:
-    """Apply every rule; most severe findings first."""
+    """Apply every rule; most severe findings first. `data` is as the command line names it."""
     findings = [
         *_failed_samples(summaries),
         *_no_stronger_than_noise(attacks, summaries),
         *_black_box_beats_white_box(attacks, table),
-        *_claimed_accuracy_differs(models, summaries),
+        *_claimed_accuracy_differs(models, data, summaries),
         *_gradients_skip_a_statistic(models, attacks, table),
     ]
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
@@ -104,11 +105,11 @@ def _black_box_beats_white_box(
 
 
 def _claimed_accuracy_differs(
-    models: Sequence[ImageClassifier], summaries: Sequence[Summary]
+    models: Sequence[ImageClassifier], data: str, summaries: Sequence[Summary]
 ) -> Iterator[Finding]:
     clean = {each.model: each for each in summaries if each.attack == CLEAN}
     for model in models:
-        claim, measured = model.description.claimed_accuracy, clean.get(model.name)
+        claim, measured = model.description.claimed_accuracy(data), clean.get(model.name)
         if claim is None or measured is None:
             continue
         low, high = wilson_interval(measured.robust, measured.samples, confidence=0.999)

@@ -122,7 +122,7 @@ def evaluate(
         data=[_data_record(subject, settings) for subject in subjects],
         attacks=records,
         summaries=summaries,
-        findings=find(models, records, table, summaries),
+        findings=find(models, records, settings.data, table, summaries),
     )
     return Evaluation(results, table.frame())
 

@@ -61,7 +61,15 @@ class ModelDescription(BaseModel):
     parameters: int
     """Number of trainable and frozen parameters."""
 
-    @property
-    def claimed_accuracy(self) -> float | None:
-        """The clean accuracy that the card promises; none unless it promises exactly one."""
-        return self.measured[0].accuracy if len(self.measured) == 1 else None
+    def claimed_accuracy(self, data: str) -> float | None:
+        """Return the clean accuracy that the card promises on a data set, or none.
+
+        Parameters
+        ----------
+        data
+            As the command line names it. A card's ``fashion-mnist`` speaks for
+            ``fashion-mnist:DIR`` too, never for another set.
+        """
+        names = (data, data.partition(":")[0])
+        claims = [each.accuracy for each in self.measured if each.data in names]
+        return claims[0] if claims else None

@@ -45,7 +45,7 @@ def test_the_data_hash_covers_pixels_labels_and_order_but_not_batches(settings, 
 
 
 def test_findings_of_a_run(settings, model):
-    measured = (Measurement(data="toy", n=100, correct=20),)
+    measured = (Measurement(data="npz", n=100, correct=20),)
     model.description = model.description.model_copy(update={"measured": measured})
     changes = {"attacks": ("pgd:steps=1,step_size=1e-9,random_start=false", "spsa")}
     results, _ = evaluate(settings.model_copy(update=changes), models=[model])
@@ -69,3 +69,11 @@ def test_failed_samples_are_an_error(settings, model):
     results, _ = evaluate(settings, models=[model])
     assert {each.id for each in results.findings} == {"failed-samples"}
     assert all(each.accuracy == 0 and each.failed == 16 for each in results.summaries)
+
+
+def test_a_claim_about_another_data_set_is_no_claim_about_this_one(settings, model):
+    for name, flagged in (("fashion-mnist", False), ("npz:other.npz", False), ("npz", True)):
+        measured = (Measurement(data=name, n=100, correct=20),)
+        model.description = model.description.model_copy(update={"measured": measured})
+        found = {each.id for each in evaluate(settings, models=[model]).results.findings}
+        assert ("claimed-accuracy-differs" in found) == flagged, name

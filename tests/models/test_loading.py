@@ -104,13 +104,13 @@ def test_checkpoint_with_a_card(card_file, vector_checkpoint, vectors):
         assert torch.equal(model(vectors["inputs"]), other(vectors["inputs"]))
         assert other.description.weights_sha256 == model.description.weights_sha256
     # The card has no weights of its own, so what it measured is about those that are brought.
-    assert model.description.claimed_accuracy == 0.9
+    assert model.description.claimed_accuracy("test") == 0.9
 
 
 def test_a_card_with_its_own_checkpoint(card_with_checkpoint, vector_checkpoint):
     own = load_model(str(card_with_checkpoint)).description
     assert own.checkpoint_file == "own.safetensors"
-    assert own.claimed_accuracy == 0.9
+    assert own.claimed_accuracy("test") == 0.9
     assert load_model("elliptical-max", card=card_with_checkpoint).description == own
     assert (own.family, own.seed) == ("elliptical_max", 4)
     averaged = load_model(
@@ -170,7 +170,7 @@ def test_gradient_mode_changes_no_promise(card_file, vector_checkpoint):
     )
     assert model.name == "elliptical-max,gradient_mode=through"
     assert model.description.gradient_mode == "through"
-    assert model.description.claimed_accuracy == 0.9
+    assert model.description.claimed_accuracy("test") == 0.9
     assert all(each.gradient_mode == "through" for each in model.mechanisms())
     softmax = load_model(str(vector_checkpoint), card=card_file("softmax"))
     assert softmax.description.gradient_mode is None

@@ -92,7 +92,7 @@ def test_what_is_published_loads_and_claims_what_was_measured(tmp_path, recipe):
     measured = published.card.measured[0]
     assert (measured.n, measured.correct) == (40, 40)
     loaded = load_model(str(published.card_path))
-    assert loaded.description.claimed_accuracy == 1.0
+    assert loaded.description.claimed_accuracy("fashion-mnist") == 1.0
     assert loaded.description.attention == "elliptical"
     for key, value in weights(model).items():
         torch.testing.assert_close(weights(loaded)[key], value, rtol=1e-3, atol=1e-4)
