@@ -14,7 +14,7 @@ from robustbench_elliptical.models.attention import (
     estimate_metric,
 )
 
-# Settings to test each mechanism with: a new mechanism adds its own here.
+# Settings to test mechanisms with that permute with their tokens; others: tests/mechanisms.
 SETTINGS = {
     "softmax": [{}],
     "elliptical": [
@@ -31,7 +31,7 @@ SETTINGS = {
 }
 CASES = [
     pytest.param(name, settings, id="-".join([name, *settings.values()]))
-    for name in MECHANISMS
+    for name in SETTINGS
     for settings in SETTINGS[name]
 ]
 LAYER = LayerShape(dim=24, num_heads=3, head_dim=8, index=1, depth=3, num_tokens=7)
@@ -115,7 +115,7 @@ def test_gradients_are_right(name, settings):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in MECHANISMS if MECHANISMS[name].capabilities.causal == "exact"]
+    "name", [name for name in SETTINGS if MECHANISMS[name].capabilities.causal == "exact"]
 )
 def test_the_causal_mask_hides_later_tokens_where_promised(name):
     mechanism = build_mechanism(name, LAYER, SETTINGS[name][0])

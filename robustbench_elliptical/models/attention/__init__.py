@@ -20,20 +20,79 @@ from robustbench_elliptical.models.attention.elliptical import (
     EllipticalSettings,
     estimate_metric,
 )
+from robustbench_elliptical.models.attention.energy_gated import (
+    EnergyGatedAttention,
+    EnergyGatedSettings,
+)
+from robustbench_elliptical.models.attention.forgetting import (
+    ForgettingAttention,
+    ForgettingSettings,
+)
+from robustbench_elliptical.models.attention.gated import GatedAttention, GatedSettings
+from robustbench_elliptical.models.attention.lightning import LightningAttention, LightningSettings
+from robustbench_elliptical.models.attention.linformer import LinformerAttention, LinformerSettings
+from robustbench_elliptical.models.attention.longformer import (
+    LongformerAttention,
+    LongformerSettings,
+)
+from robustbench_elliptical.models.attention.neighborhood import (
+    NeighborhoodAttention,
+    NeighborhoodSettings,
+)
+from robustbench_elliptical.models.attention.nystromformer import (
+    NystromformerAttention,
+    NystromformerSettings,
+)
+from robustbench_elliptical.models.attention.primal import PrimalAttention, PrimalSettings
+from robustbench_elliptical.models.attention.reformer import ReformerAttention, ReformerSettings
+from robustbench_elliptical.models.attention.rvt_paas import (
+    PositionAwareAttention,
+    PositionAwareSettings,
+)
+from robustbench_elliptical.models.attention.shared import (
+    AUXILIARY_LOSS,
+    AuxiliaryLoss,
+    UnliftedAttention,
+)
 from robustbench_elliptical.models.attention.softmax import SoftmaxAttention
 
 __all__ = [
+    "AUXILIARY_LOSS",
     "MECHANISMS",
     "AttentionMechanism",
+    "AuxiliaryLoss",
     "Capabilities",
     "EllipticalAttention",
     "EllipticalSettings",
+    "EnergyGatedAttention",
+    "EnergyGatedSettings",
+    "ForgettingAttention",
+    "ForgettingSettings",
+    "GatedAttention",
+    "GatedSettings",
     "HeadInputs",
     "LayerShape",
     "Lifted",
+    "LightningAttention",
+    "LightningSettings",
+    "LinformerAttention",
+    "LinformerSettings",
+    "LongformerAttention",
+    "LongformerSettings",
     "MechanismSettings",
+    "NeighborhoodAttention",
+    "NeighborhoodSettings",
+    "NystromformerAttention",
+    "NystromformerSettings",
+    "PositionAwareAttention",
+    "PositionAwareSettings",
+    "PrimalAttention",
+    "PrimalSettings",
+    "ReformerAttention",
+    "ReformerSettings",
     "SoftmaxAttention",
     "State",
+    "UnliftedAttention",
     "build_mechanism",
     "estimate_metric",
 ]

@@ -56,6 +56,12 @@ class Capabilities:
     """Whether gradients skip a statistic of the input; then `gradient_mode` has an effect."""
     auxiliary_loss: bool = False
     """Whether training adds a loss of the mechanism's own."""
+    row_stochastic: bool = True
+    """Whether the explicit path's weights are distributions over the keys: none negative, rows sum
+    to 1."""
+    batch_coupled: Literal["no", "with-settings"] = "no"
+    """Whether a sample's output depends on the other samples of its batch; with-settings: under
+    some settings, which restore the behaviour of released code."""
 
 
 @dataclass(frozen=True)

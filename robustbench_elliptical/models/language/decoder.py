@@ -176,6 +176,8 @@ class LanguageModel(nn.Module):
 
     def _initialise(self) -> None:
         for name, parameter in self.named_parameters():
+            if ".mechanism." in name:  # a mechanism knows where its own parameters start
+                continue
             if name.endswith("layer_norm.weight"):
                 nn.init.ones_(parameter)
             elif parameter.ndim > 1:
