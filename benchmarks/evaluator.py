@@ -6,8 +6,8 @@ from benchmarks.rows import Row, Size
 from benchmarks.subjects import SEED, correct_images, shipped_model
 from benchmarks.timing import compare
 from robustbench_elliptical.attacks import AttackChoice, pgd
-from robustbench_elliptical.evaluation.engine import PlannedAttack, evaluate_batch
-from robustbench_elliptical.evaluation.records import SampleTable
+from robustbench_elliptical.evaluation.images.engine import PlannedAttack, evaluate_batch
+from robustbench_elliptical.evaluation.images.records import SampleTable
 
 __all__ = ["evaluator_overhead"]
 

@@ -1,17 +1,16 @@
 """The attacks by name, and an attack chosen with its settings: ``pgd:steps=40,restarts=5``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from pydantic import BaseModel
 from torch import Tensor
 
 from robustbench_elliptical.attacks.checks import check_epsilon
+from robustbench_elliptical.attacks.choice import Choice, Entry, Knowledge
 from robustbench_elliptical.attacks.fgsm import fgsm
 from robustbench_elliptical.attacks.noise import noise
 from robustbench_elliptical.attacks.pgd import pgd
-from robustbench_elliptical.attacks.settings import settings_schema
 from robustbench_elliptical.attacks.spsa import spsa
 from robustbench_elliptical.attacks.vocabulary import Norm
 from robustbench_elliptical.core.errors import UsageError
@@ -22,27 +21,14 @@ from robustbench_elliptical.core.specs import parse_spec
 
 __all__ = ["ATTACKS", "AttackChoice", "AttackEntry", "Knowledge", "parse_attack"]
 
-Knowledge = Literal["none", "black-box", "white-box"]
-"""What an attack sees of the model: nothing, its logits, or its gradients."""
-
 
 @dataclass(frozen=True)
-class AttackEntry:
-    """What the toolkit knows about an attack beside its function."""
+class AttackEntry(Entry):
+    """What the toolkit knows about an attack on images beside its function.
 
-    name: str
-    function: Callable[..., Tensor]
-    """Takes (model, inputs, labels, *, epsilon, seed, sample_ids, and its settings)."""
-    knowledge: Knowledge
-    summary: str
-    """One line for listings."""
-    paper: str
-    """Where it comes from; empty for a control."""
-
-    @property
-    def settings(self) -> type[BaseModel]:
-        """The settings model: the function's keyword-only parameters."""
-        return settings_schema(self.function)
+    The function takes (model, inputs, labels, *, epsilon, seed, sample_ids, and its settings) and
+    returns the images.
+    """
 
     @property
     def norms(self) -> tuple[Norm, ...]:
@@ -86,12 +72,9 @@ for _entry in (
 
 
 @dataclass(frozen=True)
-class AttackChoice:
+class AttackChoice(Choice):
     """An attack with its settings, checked; build one with `of` or `parse_attack`."""
 
-    name: str
-    settings: BaseModel
-    """An instance of the entry's settings model."""
     epsilon: float | None = None
     """Radius in [0, 1] pixels if the choice has its own, otherwise None."""
 
@@ -131,35 +114,9 @@ class AttackChoice:
         return norm
 
     @property
-    def knowledge(self) -> Knowledge:
-        """What the attack sees of the model."""
-        return self.entry.knowledge
-
-    @property
     def targeted(self) -> bool:
         """Whether the labels are classes to reach; False for an attack that cannot aim."""
         return bool(self.resolved().get("targeted", False))
-
-    @property
-    def label(self) -> str:
-        """The name, and in the signature's order whatever differs from the defaults.
-
-        Without epsilon: one attack at several epsilons is still one attack.
-        """
-        defaults = type(self.settings)().model_dump()
-        parts = [
-            f"{key}={_text(value)}"
-            for key, value in self.resolved().items()
-            if value != defaults[key]
-        ]
-        return f"{self.name}({','.join(parts)})" if parts else self.name
-
-    def resolved(self) -> dict[str, Any]:
-        """Return every setting including the defaults, ready for JSON; epsilon is not among them.
-
-        `of` builds the same choice from it.
-        """
-        return self.settings.model_dump(mode="json")
 
     def check_epsilon(self, epsilon: float | str) -> float:
         """Return `epsilon` as a number; raises `UsageError` if its norm does not allow it."""
@@ -198,9 +155,10 @@ class AttackChoice:
         if radius is None:
             raise UsageError(f"attack {self.name} needs an epsilon, such as epsilon=8/255")
         settings = dict(self.settings)
-        return self.entry.function(
+        adversarial: Tensor = self.entry.function(
             model, inputs, labels, epsilon=radius, seed=seed, sample_ids=sample_ids, **settings
         )
+        return adversarial
 
 
 def parse_attack(text: str) -> AttackChoice:
@@ -220,13 +178,3 @@ def parse_attack(text: str) -> AttackChoice:
     """
     spec = parse_spec(text, "attack")
     return AttackChoice.of(spec.name, spec.settings)
-
-
-def _text(value: object) -> str:
-    """Write a value as the command line takes it; multiples of 1/255 as such."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        levels = round(value * 255)
-        return f"{levels}/255" if levels > 0 and levels / 255 == value else repr(value)
-    return str(value)

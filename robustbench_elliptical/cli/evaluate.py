@@ -12,15 +12,15 @@ def evaluate(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Model as NAME,key=value,...; repeatable. A card's name or file, timm:NAME, or a "
-            "checkpoint with card=FILE. Default: deit-micro-softmax and deit-micro-elliptical."
+            help="Model as NAME,key=value,...; repeatable. A card's name or file, timm:NAME, "
+            "hf:DIR, or a checkpoint with card=FILE. Default: shipped softmax and Elliptical ones."
         ),
     ] = None,
     attack: Annotated[
         list[str] | None,
         typer.Option(
-            help="Attack as NAME:key=value,...; repeatable; clean for none. A noise control is "
-            "added. Default: fgsm, pgd and spsa."
+            help="Attack as NAME:key=value,...; repeatable; clean for none. Default: fgsm, pgd "
+            "and spsa for images (a noise control is added), word-swap for language models."
         ),
     ] = None,
     epsilon: Annotated[
@@ -30,21 +30,64 @@ def evaluate(
             "for norm=l2 the Euclidean length. Repeatable. Default: 8/255."
         ),
     ] = None,
-    data: Annotated[
-        str | None,
+    rate: Annotated[
+        list[str] | None,
         typer.Option(
-            help="fashion-mnist[:DIR], imagefolder:DIR or npz:FILE. Default: fashion-mnist."
+            help="Share of the words that a text attack swaps, as 2.5% or 0.025; repeatable. "
+            "Default: 1%, 2.5%, 5% and 10%."
         ),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Images: fashion-mnist[:DIR], imagefolder:DIR or npz:FILE. Text: sotu, "
+            "wikitext:DIR or text:FILE. One of each at most. Default: fashion-mnist and sotu."
+        ),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Part of the text: train, valid or test. Default: test.")
     ] = None,
     limit: Annotated[
         str | None,
-        typer.Option(help="Number of samples, class-balanced and seeded, or all. Default: 200."),
+        typer.Option(
+            help="Number of samples (images, class-balanced, or documents), drawn by the seed, or "
+            "all. Default: 200."
+        ),
+    ] = None,
+    document_words: Annotated[
+        str | None,
+        typer.Option(help="Words read of each document, or all. Default: 2000."),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Tokens of context at most. Default: the model's own."),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens by which the window moves; 1 as the paper. Default: a quarter of the "
+            "window."
+        ),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help="document: each starts afresh; stream: after the one before. Default: document."
+        ),
+    ] = None,
+    prefix: Annotated[
+        bool | None,
+        typer.Option(
+            "--prefix/--no-prefix",
+            help="Whether a line end stands before the first word, so that it is scored too. "
+            "Default: it does.",
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of samples and of every attack. Default: 0.")
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Samples attacked together. Default: 100.")
+        int | None, typer.Option(help="Images or windows together. Default: 100.")
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="A torch device such as cuda. Default: cpu.")
@@ -62,8 +105,9 @@ def evaluate(
 ) -> None:
     """Evaluate models, clean and under attack.
 
-    Prints accuracy with its 95 % interval and writes results.json, samples.csv and table.md.
-    Without options it compares the shipped softmax and Elliptical models on embedded images.
+    Prints accuracy or perplexity with 95 % intervals and writes results.json, table.md and the
+    outcome of every sample. Without options it compares the shipped softmax and Elliptical models
+    on embedded images, with --attack word-swap on embedded text.
     """
     from robustbench_elliptical.cli.running import run_evaluation
     from robustbench_elliptical.core.settings import validated
@@ -73,8 +117,15 @@ def evaluate(
         "models": model,
         "attacks": attack,
         "epsilons": epsilon,
+        "rates": rate,
         "data": data,
+        "split": split,
         "limit": limit,
+        "document_words": document_words,
+        "window": window,
+        "stride": stride,
+        "context": context,
+        "prefix": prefix,
         "seed": seed,
         "batch_size": batch_size,
         "device": device,

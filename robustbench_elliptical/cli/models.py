@@ -1,47 +1,44 @@
-"""`elliptical-robust models list|show`."""
+"""`elliptical-robust models list|show|convert`."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from robustbench_elliptical.cli.convert import convert
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from robustbench_elliptical.models import Card, ImageCard, LanguageCard
 
 __all__ = ["app"]
 
 app = typer.Typer(name="models", help="The registered models.", no_args_is_help=True)
+app.command("convert")(convert)
 
 
 @app.command("list")
 def list_models(
     as_json: Annotated[bool, typer.Option("--json", help="Print the cards as JSON.")] = False,
 ) -> None:
-    """List the models that ship with the package."""
+    """List the models that ship with the package, one table for each task."""
     import json
 
     from rich.console import Console
-    from rich.table import Table
 
-    from robustbench_elliptical.models import Card, list_models
+    from robustbench_elliptical.models import ImageCard, LanguageCard, list_models
 
     cards = list_models()
     if as_json:
         typer.echo(json.dumps([card.model_dump(mode="json") for card in cards], indent=2))
         return
-    table = Table("model", "attention", "input", "classes", "weights", "clean accuracy")
-
-    def clean(card: Card) -> str:
-        return ", ".join(f"{each.accuracy:.1%} of {each.n}" for each in card.measured) or "unknown"
-
-    for card in cards:
-        size = card.architecture.image_size
-        table.add_row(
-            card.name,
-            card.attention.mechanism,
-            f"{card.architecture.channels}x{size}x{size}",
-            str(card.architecture.num_classes),
-            "shipped" if card.checkpoint else "bring your own",
-            clean(card),
-        )
-    console = Console()
-    (console if console.is_terminal else Console(width=140)).print(table)
+    terminal = Console()
+    console = terminal if terminal.is_terminal else Console(width=140)
+    if images := [card for card in cards if isinstance(card, ImageCard)]:
+        console.print(_image_table(images))
+    if language := [card for card in cards if isinstance(card, LanguageCard)]:
+        console.print(_language_table(language))
 
 
 @app.command("show")
@@ -55,3 +52,62 @@ def show(
 
     card = find_card(name, None, None).card
     typer.echo(card.model_dump_json(indent=2) if as_json else card_to_toml(card).rstrip())
+
+
+def _image_table(cards: Sequence["ImageCard"]) -> "Table":
+    from rich.table import Table
+
+    table = Table("model", "attention", "input", "classes", "weights", "clean accuracy")
+    table.title = "image-classification"
+    for card in cards:
+        size = card.architecture.image_size
+        clean = ", ".join(f"{each.accuracy:.1%} of {each.n}" for each in card.measured)
+        table.add_row(
+            card.name,
+            card.attention.mechanism,
+            f"{card.architecture.channels}x{size}x{size}",
+            str(card.architecture.num_classes),
+            _weights(card),
+            clean or "unknown",
+        )
+    return table
+
+
+def _language_table(cards: Sequence["LanguageCard"]) -> "Table":
+    from rich.table import Table
+
+    table = Table("model", "attention", "width x layers", "words", "weights", "clean perplexity")
+    table.title = "language-modelling"
+    for card in cards:
+        clean = ", ".join(
+            f"{each.perplexity:.2f} on {each.data} ({each.split})" for each in card.measured
+        )
+        table.add_row(
+            card.name,
+            _attention(card),
+            _size(card),
+            str(card.architecture.vocab_size),
+            _weights(card),
+            clean or "unknown",
+        )
+    return table
+
+
+def _attention(card: "LanguageCard") -> str:
+    """Return the mechanism and the settings that decide what its perplexity means."""
+    if card.attention is None:
+        return "none"
+    settings = card.attention.settings
+    stated = [f"{key}={settings[key]}" for key in ("metric_scope", "scale") if key in settings]
+    return " ".join([card.attention.mechanism, *stated])
+
+
+def _size(card: "LanguageCard") -> str:
+    sizes = card.architecture
+    if sizes.family == "decoder":
+        return f"{sizes.d_model}x{sizes.layers}"
+    return f"{sizes.pairs} pairs"
+
+
+def _weights(card: "Card") -> str:
+    return "shipped" if card.checkpoint else "bring your own"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from robustbench_elliptical.cli.progress import progress_bar
+from robustbench_elliptical.cli.tables import accuracy_table, perplexity_tables
 from robustbench_elliptical.core.specs import format_epsilon
 from robustbench_elliptical.evaluation import EvaluationSettings, evaluate
-from robustbench_elliptical.reports import attack_title, percent, render_markdown
+from robustbench_elliptical.reports import format_rate, render_markdown
 from robustbench_elliptical.results import Finding, Results, check_writable, write_results
 
 __all__ = ["run_evaluation"]
@@ -28,10 +28,11 @@ def run_evaluation(
     check_writable(folder)
     command = shlex.join(["elliptical-robust", *sys.argv[1:]])
     with progress_bar("evaluations", quiet=quiet) as advance:
-        results, samples = evaluate(settings, command=command, on_progress=advance)
+        evaluation = evaluate(settings, command=command, on_progress=advance)
+    results = evaluation.results
     # Another run may have taken the folder meanwhile: a finished evaluation is never thrown away.
     folder = _free(folder)
-    write_results(folder, results, samples, render_markdown)
+    write_results(folder, evaluation, render_markdown)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
     else:
@@ -42,7 +43,7 @@ def run_evaluation(
 
 
 def _default_folder(settings: EvaluationSettings) -> Path:
-    words = "-".join([*settings.models[:2], *settings.attacks])
+    words = "-".join([*settings.chosen_models()[:2], *settings.attacks])
     slug = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in words)
     return Path("runs") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{slug[:80]}"
 
@@ -55,38 +56,19 @@ def _free(folder: Path) -> Path:
 
 def _print(results: Results, folder: Path) -> None:
     console = Console()
-    if console.is_terminal:
-        console.print(_accuracy(results))
-    else:
-        Console(width=60 + 80 * len(results.models)).print(_accuracy(results))
+    tables = [] if results.images is None else [accuracy_table(results.images)]
+    tables += [] if results.language is None else perplexity_tables(results.language)
+    for table in tables:
+        shown = console if console.is_terminal else Console(width=60 + 40 * len(table.columns))
+        shown.print(table)
     for finding in results.findings:
         console.print(_finding(finding), soft_wrap=True)
     console.print(Text(f"Results: {folder}"), soft_wrap=True)
 
 
-def _accuracy(results: Results) -> Table:
-    samples = max((data.samples for data in results.data), default=0)
-    table = Table(title=f"Accuracy % [Wilson 95 % interval], n = {samples}; passes per sample")
-    table.add_column("attack, epsilon")
-    for model in results.models:
-        table.add_column(Text(model.name), justify="right")
-        table.add_column("forward + backward", justify="right", style="dim")
-    cells = {(attack_title(each), each.model): each for each in results.summaries}
-    for title in dict.fromkeys(title for title, _ in cells):
-        row: list[Text] = [Text(title)]
-        for model in results.models:
-            summary = cells.get((title, model.name))
-            if summary is None:
-                row += [Text("not run"), Text("")]
-                continue
-            cost = (summary.forwards / summary.samples, summary.backwards / summary.samples)
-            row += [Text(percent(summary)), Text(f"{cost[0]:.0f} + {cost[1]:.0f}")]
-        table.add_row(*row)
-    return table
-
-
 def _finding(finding: Finding) -> Text:
     place = [finding.model, finding.attack or ""]
     place += [format_epsilon(finding.epsilon)] if finding.epsilon else []
+    place += [format_rate(finding.rate)] if finding.rate else []
     subject = " ".join(part for part in place if part)
     return Text(f"{finding.severity}: {subject}: {finding.evidence} {finding.remedy}")

@@ -10,8 +10,17 @@ __all__ = ["train"]
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A shipped recipe's name, or a .toml file.")],
-    attention: Annotated[str, typer.Option(help="Attention mechanism, one of the recipe's.")],
-    data: Annotated[str, typer.Option(help="The full data set, as fashion-mnist:DIR.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="The full data set: fashion-mnist:DIR for images, sotu for text; kneser-ney "
+            "takes wikitext:DIR too."
+        ),
+    ],
+    attention: Annotated[
+        str | None,
+        typer.Option(help="Attention variant, one of the recipe's; kneser-ney has none."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights, order, augmentation.")] = 0,
     output: Annotated[Path, typer.Option(help="Folder for checkpoint and card.")] = Path("trained"),
     threads: Annotated[
@@ -20,32 +29,25 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train a small model; the same command continues an interrupted training."""
-    import shlex
-
     import torch
 
-    from robustbench_elliptical.cli.progress import progress_bar
+    from robustbench_elliptical.cli.training import TrainingRequest, train_images, train_language
     from robustbench_elliptical.core.errors import UsageError
-    from robustbench_elliptical.data import load_data
-    from robustbench_elliptical.training import TrainingJob, load_recipe, publish
-    from robustbench_elliptical.training import train as run_training
+    from robustbench_elliptical.training import Recipe
+    from robustbench_elliptical.training.language import BigramRecipe, count_bigrams
+    from robustbench_elliptical.training.recipes import find_recipe
 
-    chosen = load_recipe(recipe)
-    chosen.attention_choice(attention)
-    if data.partition(":")[0] != chosen.data:
-        raise UsageError(f"--data of recipe {chosen.name} must be {chosen.data}:DIR, got {data!r}")
-    train_data, test_data = load_data(data, split="train"), load_data(data, split="test")
+    chosen = find_recipe(recipe)
+    request = TrainingRequest(recipe, attention, data, seed, output, threads, quiet)
+    request.check(chosen)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to --output {output}: {error.strerror}") from None
     torch.set_num_threads(threads)
-    job = TrainingJob(chosen, attention, seed, output)
-    with progress_bar("steps", quiet=quiet) as advance:
-        model = run_training(job, train_data, lambda done, total: advance(job.name, done, total))
-    words = ["elliptical-robust", "train", recipe, "--attention", attention, "--data", data]
-    words += ["--seed", str(seed), "--threads", str(threads)]
-    published = publish(job, model, test_data, shlex.join(words))
-    measured = published.card.measured[0]
-    typer.echo(f"{job.name}: {measured.accuracy:.2%} of {measured.n} test images")
-    typer.echo(f"Checkpoint: {published.checkpoint_path}\nCard: {published.card_path}")
+    if isinstance(chosen, Recipe):
+        train_images(chosen, request)
+    elif isinstance(chosen, BigramRecipe):
+        request.tell(count_bigrams(chosen, request.corpus(), output, request.command))
+    else:
+        train_language(chosen, request)

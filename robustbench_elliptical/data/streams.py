@@ -1,15 +1,6 @@
-"""Read equal rows of a byte stream in increasing order, holding only the rows asked for.
+"""Read equal rows of a byte stream in increasing order, holding only the rows asked for."""
 
-Also the one place where what a broken or unreachable file raises becomes a `UsageError`.
-"""
-
-import lzma
-import struct
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -17,56 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.core.files import existing, reading
 
 __all__ = ["MAX_ROW_BYTES", "RowStream", "existing", "reading", "skip", "take"]
 
 MAX_ROW_BYTES = 1 << 28
 """A header that states a larger image is taken for broken."""
 _CHUNK = 1 << 18
-_BROKEN = (
-    EOFError,
-    MemoryError,
-    NotImplementedError,  # an unknown zip compression
-    OverflowError,
-    RuntimeError,  # an encrypted zip
-    ValueError,
-    lzma.LZMAError,
-    struct.error,
-    tokenize.TokenError,  # a damaged npy header
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever reading `path` raises into a `UsageError` that names the file."""
-    try:
-        yield
-    except UsageError:
-        raise
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except _BROKEN as error:
-        reason = str(error).split("\n")[0].rstrip(".")
-        raise UsageError(f"{path} is broken: {reason or type(error).__name__}") from None
-
-
-def existing(path: Path, kind: str, hint: str) -> Path:
-    """Return `path` if it is a ``"file"`` or a ``"folder"``, whichever `kind` asks for.
-
-    Raises
-    ------
-    UsageError
-        If nothing is there, it is something else, or it can't be looked at; ends with `hint`.
-    """
-    with reading(path):
-        found = path.exists()
-        right = path.is_dir() if kind == "folder" else path.is_file()
-    if not right:
-        problem = f"is not a {kind}" if found else "does not exist"
-        raise UsageError(f"{path} {problem}; {hint}")
-    return path
 
 
 def take(stream: IO[bytes], count: int) -> bytearray:

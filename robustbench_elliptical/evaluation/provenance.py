@@ -9,12 +9,12 @@ from pathlib import Path
 from robustbench_elliptical import __version__
 from robustbench_elliptical.data import ImageBatch
 
-__all__ = ["DataHash", "git_commit", "versions"]
+__all__ = ["ImageHash", "git_commit", "versions"]
 
 _LIBRARIES = ("torch", "torchvision", "timm", "numpy", "scipy", "pandas")
 
 
-class DataHash:
+class ImageHash:
     """A running SHA-256 over the ids, labels and pixels of the batches seen."""
 
     def __init__(self) -> None:

@@ -1,66 +1,40 @@
-"""The whole evaluation: load, check, attack, judge, summarise."""
+"""The whole evaluation: load and check everything, then task by task."""
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import pandas as pd
 import torch
 
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.data import ImageBatch, ImageData, load_data, select
-from robustbench_elliptical.evaluation.engine import PlannedAttack, evaluate_batch
-from robustbench_elliptical.evaluation.findings import find
-from robustbench_elliptical.evaluation.provenance import DataHash, git_commit, versions
-from robustbench_elliptical.evaluation.records import (
-    WORST_CASE,
-    Cost,
-    SampleTable,
-    Unit,
-    summarise,
-    worst_case,
-)
+from robustbench_elliptical.evaluation.images.task import ImageTask
+from robustbench_elliptical.evaluation.provenance import git_commit, versions
 from robustbench_elliptical.evaluation.settings import EvaluationSettings
-from robustbench_elliptical.models import ImageClassifier, parse_model, state_sha256
+from robustbench_elliptical.evaluation.tasks import TaskEvaluation
+from robustbench_elliptical.evaluation.text.floors import floors
+from robustbench_elliptical.evaluation.text.task import LanguageTask
+from robustbench_elliptical.models import EvaluatedLanguageModel, ImageClassifier, parse_model
 from robustbench_elliptical.results import (
-    AttackRecord,
-    DataRecord,
-    ModelRecord,
+    DOCUMENT_COLUMNS,
+    SAMPLE_COLUMNS,
+    Evaluation,
     Results,
     RunRecord,
-    Summary,
 )
 
-__all__ = ["Evaluation", "Progress", "evaluate"]
+__all__ = ["Progress", "evaluate"]
+
+Model = ImageClassifier | EvaluatedLanguageModel
 
 Progress = Callable[[str, int, int], None]
 """Called with what was just done, the sample evaluations done and those in all."""
 
 
-class Evaluation(NamedTuple):
-    """What an evaluation found."""
-
-    results: Results
-    samples: pd.DataFrame
-    """One row for each model, attack, epsilon and sample; columns `SAMPLE_COLUMNS`."""
-
-
-@dataclass
-class _Subject:
-    """A model with the data it is evaluated on."""
-
-    model: ImageClassifier
-    data: ImageData
-    indices: Sequence[int]
-    digest: DataHash = field(default_factory=DataHash)
-
-
 def evaluate(
     settings: EvaluationSettings,
     *,
-    models: Sequence[ImageClassifier] | None = None,
+    models: Sequence[Model] | None = None,
     command: str = "",
     on_progress: Progress | None = None,
 ) -> Evaluation:
@@ -74,12 +48,13 @@ def evaluate(
     settings
         What to evaluate.
     models
-        Models at hand, such as an `ImageClassifier` around a network of your own, instead of
-        loading those that the settings name; they must lie on the settings' device.
+        Models at hand, such as an `ImageClassifier` or an `EvaluatedLanguageModel` around a network
+        of your own, instead of loading those that the settings name; they must lie on the settings'
+        device. A language model's vocabulary decides which shipped count model stands beside it.
     command
         The command line that repeats it, for the record.
     on_progress
-        Called after every batch of every attack at every epsilon.
+        Called after every batch of every attack at every epsilon or rate.
 
     Raises
     ------
@@ -89,21 +64,11 @@ def evaluate(
         If interrupted before anything was finished.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
-    attacks = settings.planned_attacks()
-    subjects = _subjects(models or _load(settings), settings)
-    table = SampleTable()
-    complete = True
-    try:
-        _run(subjects, attacks, table, settings, on_progress)
-    except KeyboardInterrupt:
-        if not table.units():
-            raise
-        complete = False
-    reached = {unit.model for unit in table.units()}
-    subjects = [subject for subject in subjects if subject.model.name in reached]
-    models = [subject.model for subject in subjects]
-    records = [_attack_record(attack) for attack in attacks]
-    summaries = _summaries(table, records)
+    tasks = _tasks(models or _load(settings), settings)
+    complete = _run(tasks, on_progress)
+    done = [task for task in tasks if task.started]
+    found = [task.results() for task in done]
+    rows = {each.task: task.rows() for each, task in zip(found, done, strict=True)}
     results = Results(
         complete=complete,
         run=RunRecord(
@@ -117,40 +82,22 @@ def evaluate(
             seconds=time.perf_counter() - clock,
             versions=versions(),
             git_commit=git_commit(),
+            settings=settings.model_dump(mode="json"),
         ),
-        models=[_model_record(model) for model in models],
-        data=[_data_record(subject, settings) for subject in subjects],
-        attacks=records,
-        summaries=summaries,
-        findings=find(models, records, settings.data, table, summaries),
+        tasks=found,
     )
-    return Evaluation(results, table.frame())
+    return Evaluation(
+        results,
+        rows.get("image-classification", pd.DataFrame(columns=list(SAMPLE_COLUMNS))),
+        rows.get("language-modelling", pd.DataFrame(columns=list(DOCUMENT_COLUMNS))),
+    )
 
 
-def _load(settings: EvaluationSettings) -> list[ImageClassifier]:
+def _load(settings: EvaluationSettings) -> list[Model]:
     device = _device(settings.device)
-    choices = [parse_model(text) for text in settings.models]
+    choices = [parse_model(text) for text in settings.chosen_models()]
+    settings.check_tasks([choice.task for choice in choices])
     return [choice.load(device=device) for choice in choices]
-
-
-def _subjects(models: Sequence[ImageClassifier], settings: EvaluationSettings) -> list[_Subject]:
-    names = [model.name for model in models]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise UsageError(
-            f"model {twice[0]} is given twice; to compare two checkpoints of it, write each a card "
-            "with a name of its own"
-        )
-    subjects = []
-    for model in models:
-        data = load_data(
-            settings.data,
-            preprocessing=model.description.preprocessing,
-            num_classes=model.num_classes,
-        )
-        _check_fit(model, data)
-        subjects.append(_Subject(model, data, select(data, settings.limit, settings.seed)))
-    return subjects
 
 
 def _device(name: str) -> torch.device:
@@ -164,102 +111,40 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _check_fit(model: ImageClassifier, data: ImageData) -> None:
-    if data.num_classes != model.num_classes:
+def _tasks(models: Sequence[Model], settings: EvaluationSettings) -> list[TaskEvaluation]:
+    names = [model.name for model in models]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
         raise UsageError(
-            f"model {model.name} has {model.num_classes} classes, data {data.name} has "
-            f"{data.num_classes}; choose a model trained on that data"
+            f"model {twice[0]} is given twice; to compare two checkpoints of it, write each a card "
+            "with a name of its own"
         )
-    if tuple(data.image_shape) != tuple(model.input_shape):
-        raise UsageError(
-            f"model {model.name} takes images of shape {_shape(model.input_shape)}, data "
-            f"{data.name} has {_shape(data.image_shape)}; resize the data or choose another model"
-        )
+    images = [model for model in models if isinstance(model, ImageClassifier)]
+    language = [model for model in models if isinstance(model, EvaluatedLanguageModel)]
+    tasks: list[TaskEvaluation] = []
+    if images:
+        tasks.append(ImageTask(images, settings))
+    if language:
+        with_floors = [*language, *floors(language, _device(settings.device))]
+        tasks.append(LanguageTask(with_floors, settings))
+    return tasks
 
 
-def _shape(shape: Sequence[int]) -> str:
-    return "x".join(str(size) for size in shape)
+def _run(tasks: Sequence[TaskEvaluation], on_progress: Progress | None) -> bool:
+    """Run the tasks; return whether all were finished."""
+    total, done = sum(task.total for task in tasks), 0
 
+    def advance(description: str, count: int) -> None:
+        nonlocal done
+        done += count
+        if on_progress is not None:
+            on_progress(description, done, total)
 
-def _run(
-    subjects: Sequence[_Subject],
-    attacks: Sequence[PlannedAttack],
-    table: SampleTable,
-    settings: EvaluationSettings,
-    on_progress: Progress | None,
-) -> None:
-    units = 1 + sum(len(attack.epsilons) for attack in attacks)
-    total = units * sum(len(subject.indices) for subject in subjects)
-    done = 0
-    for subject in subjects:
-        for batch in subject.data.batches(subject.indices, settings.batch_size):
-            placed = ImageBatch(
-                batch.images.to(settings.device),
-                batch.labels.to(settings.device),
-                batch.sample_ids,
-            )
-
-            def advance(unit: Unit, size: int = len(batch.labels)) -> None:
-                nonlocal done
-                done += size
-                if on_progress is not None:
-                    on_progress(f"{unit.model} {unit.attack}", done, total)
-
-            subject.digest.update(batch)
-            evaluate_batch(
-                subject.model, placed, attacks, table, seed=settings.seed, on_unit=advance
-            )
-
-
-def _summaries(table: SampleTable, attacks: Sequence[AttackRecord]) -> list[Summary]:
-    summaries = [summarise(unit, table.outcomes(unit), table.cost(unit)) for unit in table.units()]
-    real = {attack.label for attack in attacks if attack.knowledge != "none"}
-    cells: dict[tuple[str, str | None, float], list[Unit]] = {}
-    for unit in table.units():
-        if unit.attack in real:
-            cells.setdefault((unit.model, unit.norm, unit.epsilon), []).append(unit)
-    for (model, norm, epsilon), units in cells.items():
-        if len(units) > 1:
-            costs = [table.cost(unit) for unit in units]
-            cost = Cost(
-                sum(each.forwards for each in costs),
-                sum(each.backwards for each in costs),
-                sum(each.seconds for each in costs),
-            )
-            combined = Unit(model, WORST_CASE, norm, epsilon)
-            summaries.append(summarise(combined, worst_case(table, units), cost))
-    return summaries
-
-
-def _attack_record(attack: PlannedAttack) -> AttackRecord:
-    choice = attack.choice
-    return AttackRecord(
-        label=choice.label,
-        name=choice.name,
-        knowledge=choice.knowledge,
-        norm=choice.norm,
-        settings=choice.resolved(),
-        epsilons=list(attack.epsilons),
-    )
-
-
-def _model_record(model: ImageClassifier) -> ModelRecord:
-    description = model.description
-    return ModelRecord(
-        name=model.name,
-        family=description.family or model.name,
-        seed=description.seed,
-        weights_sha256=description.weights_sha256 or state_sha256(model.network.state_dict()),
-        description=description.model_dump(mode="json"),
-    )
-
-
-def _data_record(subject: _Subject, settings: EvaluationSettings) -> DataRecord:
-    names = subject.data.class_names
-    return DataRecord(
-        name=settings.data,
-        model=subject.model.name,
-        samples=subject.digest.samples,
-        sha256=subject.digest.hexdigest(),
-        class_names=None if names is None else list(names),
-    )
+    try:
+        for task in tasks:
+            task.run(advance)
+    except KeyboardInterrupt:
+        if not any(task.started for task in tasks):
+            raise
+        return False
+    return True

@@ -1,18 +1,36 @@
 """Everything an evaluation depends on, as one value: what the command line can say, it can say."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from robustbench_elliptical.attacks import AttackChoice, parse_attack
-from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.core.specs import parse_epsilon
-from robustbench_elliptical.evaluation.engine import PlannedAttack
-from robustbench_elliptical.evaluation.records import CLEAN
+from robustbench_elliptical.attacks import ATTACKS
+from robustbench_elliptical.attacks.text import TEXT_ATTACKS
+from robustbench_elliptical.core.errors import UnknownNameError, UsageError
+from robustbench_elliptical.data import DATA
+from robustbench_elliptical.data.text import TEXT, SplitName
 
-__all__ = ["DEFAULT_ATTACKS", "DEFAULT_EPSILONS", "DEFAULT_MODELS", "EvaluationSettings"]
+__all__ = ["CLEAN", "EvaluationSettings", "Task"]
 
-DEFAULT_MODELS = ("deit-micro-softmax", "deit-micro-elliptical")
-DEFAULT_ATTACKS = ("fgsm", "pgd", "spsa")
-DEFAULT_EPSILONS = ("8/255",)
+Task = Literal["image-classification", "language-modelling"]
+
+CLEAN = "clean"
+"""Stands for no attack, of either task."""
+
+_MODELS: dict[Task, tuple[str, ...]] = {
+    "image-classification": ("deit-micro-softmax", "deit-micro-elliptical"),
+    "language-modelling": (
+        "lm-micro-softmax",
+        "lm-micro-elliptical",
+        "lm-micro-elliptical-released",
+    ),
+}
+_ATTACKS: dict[Task, tuple[str, ...]] = {
+    "image-classification": ("fgsm", "pgd", "spsa"),
+    "language-modelling": ("word-swap",),
+}
+_DATA: dict[Task, str] = {"image-classification": "fashion-mnist", "language-modelling": "sotu"}
 
 
 class EvaluationSettings(BaseModel):
@@ -20,36 +38,55 @@ class EvaluationSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    models: tuple[str, ...] = Field(default=DEFAULT_MODELS, min_length=1)
-    """Models, as `NAME,key=value`."""
-    attacks: tuple[str, ...] = DEFAULT_ATTACKS
-    """Attacks, as `NAME:key=value`; `clean` for none."""
-    epsilons: tuple[str, ...] = Field(default=DEFAULT_EPSILONS, min_length=1)
-    """Sizes of the perturbation in [0, 1] pixels, for attacks that state no epsilon themselves."""
-    data: str = "fashion-mnist"
-    """Data set, as `NAME` or `NAME:PATH`."""
+    models: tuple[str, ...] = ()
+    """Models, as `NAME,key=value`; none: the shipped ones that the attacks are for."""
+    attacks: tuple[str, ...] = ()
+    """Attacks, as `NAME:key=value`; `clean` for none; empty: the usual ones for the models."""
+    epsilons: tuple[str, ...] = Field(default=("8/255",), min_length=1)
+    """Sizes of the perturbation in [0, 1] pixels, for image attacks without one of their own."""
+    rates: tuple[str, ...] = Field(default=("1%", "2.5%", "5%", "10%"), min_length=1)
+    """Shares of the eligible words, for text attacks without one of their own."""
+    data: tuple[str, ...] = ()
+    """Images and text, as `NAME` or `NAME:PATH`, at most one of each; none: the embedded ones."""
+    split: SplitName = "test"
+    """Which part of a text corpus."""
     limit: int | None = Field(default=200, ge=1)
-    """Largest number of samples, class-balanced; `all` or none for every one."""
+    """Largest number of samples (images, class-balanced, or documents); `all` for every one."""
+    document_words: int | None = Field(default=2000, ge=2)
+    """Words read of each document, from its start; `all` for every one."""
+    window: int | None = Field(default=None, ge=1)
+    """Tokens of context at most; none: what each language model was trained with."""
+    stride: int | None = Field(default=None, ge=1)
+    """Tokens by which the window moves; none: a quarter of the window."""
+    context: Literal["document", "stream"] = "document"
+    """Whether a document starts afresh or after the documents before it."""
+    prefix: bool = True
+    """Whether the end-of-line token stands before the first word, so that it is scored too."""
     seed: int = Field(default=0, ge=0)
     """Seed of the selection of samples and of every attack."""
     batch_size: int = Field(default=100, ge=1)
-    """Samples attacked together; it changes no outcome but for rounding."""
+    """Images attacked or windows read together; it changes no outcome but for rounding."""
     device: str = "cpu"
     """A torch device."""
 
-    @field_validator("limit", mode="before")
+    @field_validator("limit", "document_words", mode="before")
     @classmethod
     def _all_is_no_limit(cls, value: object) -> object:
         return None if value == "all" else value
 
-    @field_validator("epsilons", mode="before")
+    @field_validator("data", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("epsilons", "rates", mode="before")
     @classmethod
     def _numbers_as_text(cls, values: object) -> object:
         if isinstance(values, list | tuple):
             return tuple(str(value) if type(value) in (int, float) else value for value in values)
         return values
 
-    @field_validator("models", "attacks", "epsilons")
+    @field_validator("models", "attacks", "epsilons", "rates")
     @classmethod
     def _named_once(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         twice = [value for value in values if values.count(value) > 1]
@@ -57,40 +94,87 @@ class EvaluationSettings(BaseModel):
             raise ValueError(f"{twice[0]!r} is given twice")
         return values
 
-    def planned_attacks(self) -> list[PlannedAttack]:
-        """Return the attacks with their epsilons; a noise control for each norm comes first.
+    def chosen_models(self) -> tuple[str, ...]:
+        """Return the models: those given, or the shipped ones that the attacks are for.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such attack or data set.
+        """
+        if self.models:
+            return self.models
+        named = [_task_of_attack(each) for each in self.attacks if each != CLEAN]
+        named += [_task_of_data(each) for each in self.data]
+        tasks: list[Task] = list(dict.fromkeys(named)) or ["image-classification"]
+        return tuple(model for task in tasks for model in _MODELS[task])
+
+    def chosen_attacks(self, task: Task) -> tuple[str, ...]:
+        """Return the attacks for the models of a task: those given, or the usual ones if none are.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such attack.
+        """
+        if not self.attacks:
+            return _ATTACKS[task]
+        return tuple(
+            each for each in self.attacks if each != CLEAN and _task_of_attack(each) == task
+        )
+
+    def chosen_data(self, task: Task) -> str:
+        """Return the data for the models of a task.
 
         Raises
         ------
         UsageError
-            If an attack, a setting or an epsilon is unknown or out of range.
+            If a name is unknown or two are for one task.
         """
-        grid = sorted({parse_epsilon(each) for each in self.epsilons})
-        chosen = [parse_attack(each) for each in self.attacks if each != CLEAN]
-        if not chosen:
-            for epsilon in grid:
-                parse_attack("noise").check_epsilon(epsilon)
-        planned: list[PlannedAttack] = []
-        for norm in dict.fromkeys(each.norm for each in chosen):
-            own = [each.epsilon for each in chosen if each.norm == norm]
-            union = {size for each in own for size in (grid if each is None else [each])}
-            control = parse_attack("noise" if norm == "linf" else f"noise:norm={norm}")
-            if control.label not in {each.label for each in chosen}:
-                planned.append(PlannedAttack(control, tuple(sorted(union))))
-        for choice in chosen:
-            sizes = grid if choice.epsilon is None else [choice.epsilon]
-            planned.append(PlannedAttack(choice, tuple(sizes)))
-        return _merged(planned)
+        chosen = [each for each in self.data if _task_of_data(each) == task]
+        if len(chosen) > 1:
+            raise UsageError(
+                f"data can be one set of images and one of text, got {' and '.join(chosen)}; run "
+                "them one after the other"
+            )
+        return chosen[0] if chosen else _DATA[task]
+
+    def check_tasks(self, tasks: Sequence[Task]) -> None:
+        """Refuse an attack or data that none of the models can use.
+
+        Raises
+        ------
+        UsageError
+            If there is one.
+        """
+        kinds = {"image-classification": "images", "language-modelling": "text"}
+        for what, given, task_of in (
+            ("attack", self.attacks, _task_of_attack),
+            ("data", self.data, _task_of_data),
+        ):
+            for each in given:
+                if each != CLEAN and task_of(each) not in tasks:
+                    raise UsageError(
+                        f"{what} {each} is for {kinds[task_of(each)]}, and no model given is; add "
+                        f"one such as {_MODELS[task_of(each)][0]}"
+                    )
 
 
-def _merged(planned: list[PlannedAttack]) -> list[PlannedAttack]:
-    """Join entries that are one attack at several epsilons, and check every epsilon."""
-    by_label: dict[str, tuple[AttackChoice, set[float]]] = {}
-    for choice, epsilons in planned:
-        for epsilon in epsilons:
-            choice.check_epsilon(epsilon)
-        sizes = by_label.setdefault(choice.label, (choice, set()))[1]
-        if sizes & set(epsilons):
-            raise UsageError(f"attack {choice.label} is given twice at the same epsilon")
-        sizes.update(epsilons)
-    return [PlannedAttack(choice, tuple(sorted(sizes))) for choice, sizes in by_label.values()]
+def _task_of_attack(text: str) -> Task:
+    name = text.partition(":")[0].strip()
+    if name in ATTACKS:
+        return "image-classification"
+    if name in TEXT_ATTACKS:
+        return "language-modelling"
+    raise UnknownNameError("attack", name, [*ATTACKS, *TEXT_ATTACKS])
+
+
+def _task_of_data(text: str) -> Task:
+    name = text.partition(":")[0].strip()
+    if name in DATA:
+        return "image-classification"
+    if name in TEXT:
+        return "language-modelling"
+    ways = [way for known in DATA for way in DATA[known].usage]
+    ways += [TEXT[known].usage for known in TEXT]
+    raise UnknownNameError("data", name, [*DATA, *TEXT], f"Write one of {', '.join(sorted(ways))}.")

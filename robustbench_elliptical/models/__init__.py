@@ -1,8 +1,9 @@
 """Models: attention mechanisms, backbones, checkpoints, cards, and the loader that joins them.
 
-Knows nothing about attacks or data. To load one::
+Knows nothing about attacks or data sets. To load one::
 
     from robustbench_elliptical.models import load_model
+from robustbench_elliptical.models.text_model import EvaluatedLanguageModel
     model = load_model("deit-tiny-elliptical", checkpoint="weights.pth")
 """
 
@@ -14,9 +15,14 @@ from robustbench_elliptical.models.architecture import (
 from robustbench_elliptical.models.cards import (
     Card,
     CheckpointFile,
+    ImageCard,
     InputNormalisation,
+    LanguageCard,
     Measurement,
+    PerplexityMeasurement,
+    Task,
     Training,
+    VocabularyFile,
     card_to_toml,
     list_models,
     load_card,
@@ -24,23 +30,34 @@ from robustbench_elliptical.models.cards import (
 )
 from robustbench_elliptical.models.checkpoints import read_checkpoint
 from robustbench_elliptical.models.choices import ModelChoice, parse_model
-from robustbench_elliptical.models.description import ModelDescription
+from robustbench_elliptical.models.description import LanguageDescription, ModelDescription
+from robustbench_elliptical.models.encoding import EncodedDocument, WordEncoder
 from robustbench_elliptical.models.hashing import file_sha256, state_sha256
 from robustbench_elliptical.models.image_classifier import ImageClassifier
 from robustbench_elliptical.models.loading import load_model
+from robustbench_elliptical.models.text_model import EvaluatedLanguageModel
 from robustbench_elliptical.models.weights import load_strictly
 
 __all__ = [
     "AttentionChoice",
     "Card",
     "CheckpointFile",
+    "EncodedDocument",
+    "EvaluatedLanguageModel",
+    "ImageCard",
     "ImageClassifier",
     "InputNormalisation",
+    "LanguageCard",
+    "LanguageDescription",
     "Measurement",
     "ModelChoice",
     "ModelDescription",
+    "PerplexityMeasurement",
+    "Task",
     "Training",
     "VisionTransformerArchitecture",
+    "VocabularyFile",
+    "WordEncoder",
     "build_network",
     "card_to_toml",
     "file_sha256",

@@ -19,13 +19,28 @@ def file_sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check_sha256(path: str | Path, expected: str) -> str:
-    """Return the SHA-256 of a file; raises `UsageError` if it is not `expected`."""
+def check_sha256(path: str | Path, expected: str, kind: str = "checkpoint") -> str:
+    """Return the SHA-256 of a file that a card names.
+
+    Parameters
+    ----------
+    path
+        The file.
+    expected
+        What the card states.
+    kind
+        What the file is, which is also the argument of `load_model` that takes another one.
+
+    Raises
+    ------
+    UsageError
+        If they differ.
+    """
     actual = file_sha256(path)
     if actual != expected.lower():
         raise UsageError(
-            f"checkpoint {path} must have the SHA-256 {expected[:12]}... that its card states, "
-            f"got {actual[:12]}...; fetch the file again, or pass it as checkpoint=PATH to use it "
+            f"{kind} {path} must have the SHA-256 {expected[:12]}... that its card states, "
+            f"got {actual[:12]}...; fetch the file again, or pass it as {kind}=PATH to use it "
             "anyway"
         )
     return actual

@@ -6,7 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from robustbench_elliptical.core.resources import shipped
 from robustbench_elliptical.core.specs import format_epsilon
-from robustbench_elliptical.reports.tables import accuracy_table
+from robustbench_elliptical.reports.tables import accuracy_table, format_rate, perplexity_table
 from robustbench_elliptical.results import Results
 
 __all__ = ["escape_markdown", "render_markdown"]
@@ -31,5 +31,26 @@ def render_markdown(results: Results) -> str:
         autoescape=False,  # Markdown: `finalize` escapes every value
     )
     template = environment.get_template("run.md.j2")
-    rows = accuracy_table(results).to_dict("records")
-    return template.render(results=results, rows=rows, format_epsilon=format_epsilon)
+    accuracies = [] if results.images is None else accuracy_table(results.images).to_dict("records")
+    perplexities = (
+        [] if results.language is None else perplexity_table(results.language).to_dict("records")
+    )
+    return template.render(
+        results=results,
+        accuracies=accuracies,
+        perplexities=perplexities,
+        format_epsilon=format_epsilon,
+        format_rate=format_rate,
+        number=_number,
+        interval=_interval,
+    )
+
+
+def _number(value: float | None) -> str:
+    return "failed" if value is None or value != value else f"{value:.3f}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None or low != low:
+        return "none"
+    return f"{low:.3f} to {high:.3f}"

@@ -7,20 +7,56 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 from pydantic import ValidationError
 
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.results.schema import SAMPLE_COLUMNS, SCHEMA_VERSION, Results
+from robustbench_elliptical.results.image_classification import SAMPLE_COLUMNS
+from robustbench_elliptical.results.language_modelling import DOCUMENT_COLUMNS
+from robustbench_elliptical.results.migration import migrate
+from robustbench_elliptical.results.schema import SCHEMA_VERSION, Results
 
-__all__ = ["check_writable", "read_results", "write_results"]
+__all__ = ["Evaluation", "check_writable", "read_results", "write_results"]
 
 RESULTS_FILE = "results.json"
-SAMPLES_FILE = "samples.csv"
 TABLE_FILE = "table.md"
 
-_TEXT_COLUMNS = ("model", "attack", "sample_id", "outcome", "reason")
+
+class _RowFile(NamedTuple):
+    """A file of rows: one a task."""
+
+    name: str
+    columns: tuple[str, ...]
+    text: tuple[str, ...]
+    """Columns of text, never read as numbers."""
+    optional: tuple[str, ...]
+    """Columns of numbers that may be empty."""
+
+
+SAMPLES = _RowFile(
+    "samples.csv",
+    SAMPLE_COLUMNS,
+    ("model", "attack", "sample_id", "outcome", "reason"),
+    ("prediction", "distance"),
+)
+DOCUMENTS = _RowFile(
+    "documents.csv",
+    DOCUMENT_COLUMNS,
+    ("model", "attack", "document", "outcome", "reason"),
+    ("loss", "clean_target_loss"),
+)
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation found: a result and its rows, empty for a task that was not evaluated."""
+
+    results: Results
+    samples: pd.DataFrame
+    """Columns `SAMPLE_COLUMNS`."""
+    documents: pd.DataFrame
+    """Columns `DOCUMENT_COLUMNS`."""
 
 
 @contextmanager
@@ -53,10 +89,8 @@ def check_writable(folder: Path) -> None:
         pass
 
 
-def write_results(
-    folder: Path, results: Results, samples: pd.DataFrame, render: Callable[[Results], str]
-) -> None:
-    """Write `results.json`, `samples.csv` and `table.md` into a new folder.
+def write_results(folder: Path, evaluation: Evaluation, render: Callable[[Results], str]) -> None:
+    """Write `results.json`, the rows of every task evaluated, and `table.md` into a new folder.
 
     They are written beside it first and renamed into place, so a reader never sees half of them.
 
@@ -64,8 +98,8 @@ def write_results(
     ----------
     folder
         Must not exist.
-    results, samples
-        The record and its rows, with the columns `SAMPLE_COLUMNS`.
+    evaluation
+        The record and its rows.
     render
         Makes the Markdown table.
 
@@ -78,10 +112,13 @@ def write_results(
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
         try:
-            document = results.model_dump_json(indent=2) + "\n"
+            document = evaluation.results.model_dump_json(indent=2) + "\n"
             (partial / RESULTS_FILE).write_text(document, encoding="utf-8")
-            samples.to_csv(partial / SAMPLES_FILE, index=False, columns=list(SAMPLE_COLUMNS))
-            (partial / TABLE_FILE).write_text(render(results), encoding="utf-8")
+            if evaluation.results.images is not None:
+                _write_rows(partial, SAMPLES, evaluation.samples)
+            if evaluation.results.language is not None:
+                _write_rows(partial, DOCUMENTS, evaluation.documents)
+            (partial / TABLE_FILE).write_text(render(evaluation.results), encoding="utf-8")
             partial.chmod(0o755)
             partial.rename(folder)
         except BaseException:
@@ -89,8 +126,8 @@ def write_results(
             raise
 
 
-def read_results(folder: Path) -> tuple[Results, pd.DataFrame]:
-    """Read a result folder.
+def read_results(folder: Path) -> Evaluation:
+    """Read a result folder, also one that an older version of this package wrote.
 
     Raises
     ------
@@ -100,28 +137,50 @@ def read_results(folder: Path) -> tuple[Results, pd.DataFrame]:
     path = folder / RESULTS_FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        samples = pd.read_csv(
-            folder / SAMPLES_FILE,
-            dtype=dict.fromkeys(_TEXT_COLUMNS, "string"),
-            keep_default_na=False,
-            na_values={"prediction": [""], "distance": [""]},
-        )
     except OSError as error:
         raise UsageError(f"cannot read results {error.filename}: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"results in {folder} are broken: {error}") from None
+    results = _parsed(document, path)
+    samples = _read_rows(folder, SAMPLES, present=results.images is not None)
+    documents = _read_rows(folder, DOCUMENTS, present=results.language is not None)
+    return Evaluation(results, samples, documents)
+
+
+def _parsed(document: Any, path: Path) -> Results:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise UsageError(
             f"results {path} have schema version {version}, this package reads up to "
             f"{SCHEMA_VERSION}; install a newer robustbench-elliptical"
         )
-    missing = [name for name in SAMPLE_COLUMNS if name not in samples.columns]
-    if missing:
-        raise UsageError(f"results in {folder} are broken: samples.csv lacks {missing[0]}")
     try:
-        return Results.model_validate(document), samples
+        return Results.model_validate(migrate(document) if version is not None else document)
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(str(part) for part in problem["loc"])
         raise UsageError(f"results {path} are broken: {place}: {problem['msg']}") from None
+
+
+def _write_rows(folder: Path, file: _RowFile, rows: pd.DataFrame) -> None:
+    rows.to_csv(folder / file.name, index=False, columns=list(file.columns))
+
+
+def _read_rows(folder: Path, file: _RowFile, *, present: bool) -> pd.DataFrame:
+    if not present:
+        return pd.DataFrame(columns=list(file.columns))
+    try:
+        rows = pd.read_csv(
+            folder / file.name,
+            dtype=dict.fromkeys(file.text, "string"),
+            keep_default_na=False,
+            na_values={name: [""] for name in file.optional},
+        )
+    except OSError as error:
+        raise UsageError(f"cannot read results {error.filename}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"results in {folder} are broken: {error}") from None
+    missing = [name for name in file.columns if name not in rows.columns]
+    if missing:
+        raise UsageError(f"results in {folder} are broken: {file.name} lacks {missing[0]}")
+    return rows

@@ -8,18 +8,18 @@ from safetensors.torch import save_file
 
 from robustbench_elliptical.data import ImageData
 from robustbench_elliptical.models import (
-    Card,
     ImageClassifier,
     card_to_toml,
-    load_model,
 )
 from robustbench_elliptical.models.cards import (
     CheckpointFile,
+    ImageCard,
     InputNormalisation,
     Measurement,
     Training,
 )
 from robustbench_elliptical.models.hashing import file_sha256
+from robustbench_elliptical.models.loading import classifier_from_card
 from robustbench_elliptical.training.trainer import TrainingJob
 
 __all__ = ["Published", "count_correct", "publish"]
@@ -30,7 +30,7 @@ _BATCH = 500
 class Published(NamedTuple):
     """What was written."""
 
-    card: Card
+    card: ImageCard
     card_path: Path
     checkpoint_path: Path
 
@@ -59,7 +59,7 @@ def publish(
     partial.replace(checkpoint_path)
     bare = _card(job, checkpoint_path, test_data, command)
     card_path.write_text(card_to_toml(bare), encoding="utf-8")
-    correct = count_correct(load_model(str(card_path)), test_data)
+    correct = count_correct(classifier_from_card(bare, card_path), test_data)
     measured = Measurement(
         data=job.recipe.data,
         n=len(test_data),
@@ -80,9 +80,9 @@ def count_correct(model: ImageClassifier, data: ImageData) -> int:
     return correct
 
 
-def _card(job: TrainingJob, checkpoint_path: Path, data: ImageData, command: str) -> Card:
+def _card(job: TrainingJob, checkpoint_path: Path, data: ImageData, command: str) -> ImageCard:
     recipe = job.recipe
-    return Card(
+    return ImageCard(
         name=job.name,
         family=job.family,
         seed=job.seed,

@@ -97,7 +97,7 @@ def load_recipe(name: str) -> Recipe:
     return validated(Recipe, values, subject)
 
 
-def read_recipe(name: str, folder: str = "models/recipes") -> tuple[dict[str, Any], str]:
+def read_recipe(name: str) -> tuple[dict[str, Any], str]:
     """Return what a recipe file says, unchecked, and its name for messages.
 
     Raises
@@ -105,6 +105,6 @@ def read_recipe(name: str, folder: str = "models/recipes") -> tuple[dict[str, An
     UsageError
         If it is unknown, unreadable or not TOML.
     """
-    path = named_file(name, folder, "recipe")
+    path = named_file(name, "models/recipes", "recipe")
     subject = f"recipe {path}"
     return read_toml(path, subject), subject

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from robustbench_elliptical.cli import main
 from robustbench_elliptical.models import (
     AttentionChoice,
-    Card,
+    ImageCard,
     InputNormalisation,
     VisionTransformerArchitecture,
     build_network,
@@ -47,7 +47,7 @@ def card(tmp_path):
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
     save_file(network.state_dict(), tmp_path / "tiny.safetensors")
-    made = Card(
+    made = ImageCard(
         name="tiny",
         family="tiny",
         architecture=ARCHITECTURE,

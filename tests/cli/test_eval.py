@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustbench_elliptical.cli import running as commands
-from robustbench_elliptical.evaluation import run as running
+from robustbench_elliptical.evaluation.images import task as running
 from robustbench_elliptical.results import read_results, wilson_interval
 
 
@@ -21,13 +21,13 @@ def test_a_run_writes_what_it_prints(elliptical_robust, tiny, data, tmp_path):
         "--epsilon", "16/255", "--epsilon", "8/255", "--limit", "all", "--output", "out",
     )  # fmt: skip
     assert (code, err) == (0, "")
-    results, samples = read_results(tmp_path / "out")
+    results, samples, _ = read_results(tmp_path / "out")
     assert results.complete
     titles = ("clean", "noise 8/255", "fgsm 16/255", "pgd(steps=3) 8/255", "worst-case 16/255")
     for title in titles:
         assert title in out
     assert "Results: out" in out
-    by_unit = {(each.attack, each.epsilon): each for each in results.summaries}
+    by_unit = {(each.attack, each.epsilon): each for each in results.images.summaries}
     assert len(by_unit) == 1 + 3 * 2 + 2
     for (attack, epsilon), rows in samples.groupby(["attack", "epsilon"]):
         summary = by_unit[attack, epsilon]
@@ -46,14 +46,14 @@ def test_the_same_command_gives_the_same_samples_at_any_batch_size(
     words = ("eval", "--model", tiny, "--data", data, "--attack", "pgd", "--limit", "20")
     for name, size in (("a", 20), ("b", 7), ("c", 20)):
         assert elliptical_robust(*words, "--batch-size", size, "--output", name)[0] == 0
-    results, samples = zip(*(read_results(tmp_path / name) for name in "abc"), strict=True)
+    results, samples, _ = zip(*(read_results(tmp_path / name) for name in "abc"), strict=True)
     keys = ["attack", "sample_id"]
     first, second, third = (each.sort_values(keys).reset_index(drop=True) for each in samples)
     assert first.equals(third)
     assert (first.outcome == second.outcome).all()
     np.testing.assert_allclose(first.distance, second.distance, atol=1e-6)
-    assert len({each.data[0].sha256 for each in results}) == 1
-    assert len({each.models[0].weights_sha256 for each in results}) == 1
+    assert len({each.images.data[0].sha256 for each in results}) == 1
+    assert len({each.images.models[0].weights_sha256 for each in results}) == 1
 
 
 def test_json_is_the_results_file(elliptical_robust, tiny, data, tmp_path):
@@ -69,8 +69,8 @@ def test_controls_are_models_of_their_own(elliptical_robust, tiny, data, tmp_pat
         words += ["--model", tiny + control]
     code, _, err = elliptical_robust(*words)
     assert (code, err) == (0, "")
-    results, _ = read_results(tmp_path / "out")
-    assert [each.name for each in results.models] == [
+    results, *_ = read_results(tmp_path / "out")
+    assert [each.name for each in results.images.models] == [
         "tiny",
         "tiny,metric=identity",
         "tiny,metric=random",
@@ -185,11 +185,13 @@ def test_an_interruption_keeps_the_finished_parts(
     )
     assert code == 130
     assert "Interrupted: what was finished is in out" in err
-    results, samples = read_results(tmp_path / "out")
+    results, samples, _ = read_results(tmp_path / "out")
     assert not results.complete
-    assert [each.samples for each in results.data] == [20]  # read; the second batch was cut off
-    assert {each.samples for each in results.summaries} == {10}
-    assert len(samples) == 10 * (len(results.summaries) - 1)
+    assert [each.samples for each in results.images.data] == [
+        20
+    ]  # read; the second batch was cut off
+    assert {each.samples for each in results.images.summaries} == {10}
+    assert len(samples) == 10 * (len(results.images.summaries) - 1)
     assert "Interrupted" in (tmp_path / "out" / "table.md").read_text()
 
 
@@ -207,9 +209,9 @@ def test_an_interruption_claims_nothing_of_models_it_did_not_reach(
     words = ("--model", tiny, "--model", f"{tiny},metric=constant", "--attack", "fgsm")
     code, _, _ = elliptical_robust("eval", *words, "--data", data, "--output", "out")
     assert code == 130
-    results, _ = read_results(tmp_path / "out")
-    assert [each.name for each in results.models] == ["tiny"]
-    assert [each.model for each in results.data] == ["tiny"]
+    results, *_ = read_results(tmp_path / "out")
+    assert [each.name for each in results.images.models] == ["tiny"]
+    assert [each.model for each in results.images.data] == ["tiny"]
     assert {each.model for each in results.findings} <= {"tiny"}
 
 

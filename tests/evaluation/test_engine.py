@@ -4,8 +4,8 @@ import torch
 
 from robustbench_elliptical.attacks import parse_attack
 from robustbench_elliptical.data import ImageBatch
-from robustbench_elliptical.evaluation.engine import PlannedAttack, evaluate_batch
-from robustbench_elliptical.evaluation.records import SampleTable, Unit, worst_case
+from robustbench_elliptical.evaluation.images.engine import PlannedAttack, evaluate_batch
+from robustbench_elliptical.evaluation.images.records import SampleTable, Unit, worst_case
 
 EPSILONS = (0.0, 0.02, 0.05, 0.1, 0.2)
 
@@ -128,7 +128,7 @@ def test_the_worst_case_is_fooled_by_any_and_robust_under_all():
         "a": ["robust", "fooled", "robust", "skipped", "failed", "failed"],
         "b": ["robust", "robust", "fooled", "skipped", "robust", "fooled", "fooled"],
     }
-    from robustbench_elliptical.evaluation.records import Block
+    from robustbench_elliptical.evaluation.images.records import Block
 
     for attack, values in rows.items():
         n = len(values)

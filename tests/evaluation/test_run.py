@@ -17,8 +17,8 @@ def settings(tmp_path, batch):
 
 def test_a_network_of_ones_own(settings, model, margins):
     steps = []
-    results, samples = evaluate(settings, models=[model], on_progress=lambda *a: steps.append(a))
-    robust = {each.attack: each.robust for each in results.summaries}
+    results, samples, _ = evaluate(settings, models=[model], on_progress=lambda *a: steps.append(a))
+    robust = {each.attack: each.robust for each in results.images.summaries}
     assert robust == {
         "clean": 14,
         "noise": robust["noise"],
@@ -27,7 +27,7 @@ def test_a_network_of_ones_own(settings, model, margins):
     assert len(samples) == 3 * 16
     assert steps[-1][1:] == (48, 48)
     assert [each[1] for each in steps] == sorted(each[1] for each in steps)
-    assert len(results.models[0].weights_sha256) == 64
+    assert len(results.images.models[0].weights_sha256) == 64
 
 
 def test_a_model_given_twice_is_refused(settings, model):
@@ -37,8 +37,8 @@ def test_a_model_given_twice_is_refused(settings, model):
 
 def test_the_data_hash_covers_pixels_labels_and_order_but_not_batches(settings, model):
     def digest(**changes):
-        results, _ = evaluate(settings.model_copy(update=changes), models=[model])
-        return results.data[0].sha256
+        results, *_ = evaluate(settings.model_copy(update=changes), models=[model])
+        return results.images.data[0].sha256
 
     assert digest() == digest(batch_size=16)
     assert digest() != digest(limit=8)
@@ -48,7 +48,7 @@ def test_findings_of_a_run(settings, model):
     measured = (Measurement(data="npz", n=100, correct=20),)
     model.description = model.description.model_copy(update={"measured": measured})
     changes = {"attacks": ("pgd:steps=1,step_size=1e-9,random_start=false", "spsa")}
-    results, _ = evaluate(settings.model_copy(update=changes), models=[model])
+    results, *_ = evaluate(settings.model_copy(update=changes), models=[model])
     found = {each.id: each for each in results.findings}
     assert set(found) == {
         "no-stronger-than-noise",
@@ -66,9 +66,9 @@ def test_an_honest_run_has_no_findings(settings, model):
 
 def test_failed_samples_are_an_error(settings, model):
     model.network.linear.register_forward_hook(lambda _, inputs, output: output * float("nan"))
-    results, _ = evaluate(settings, models=[model])
+    results, *_ = evaluate(settings, models=[model])
     assert {each.id for each in results.findings} == {"failed-samples"}
-    assert all(each.accuracy == 0 and each.failed == 16 for each in results.summaries)
+    assert all(each.accuracy == 0 and each.failed == 16 for each in results.images.summaries)
 
 
 def test_a_claim_about_another_data_set_is_no_claim_about_this_one(settings, model):

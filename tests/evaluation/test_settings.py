@@ -4,14 +4,15 @@ from pydantic import ValidationError
 from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.core.resources import shipped
 from robustbench_elliptical.evaluation import EvaluationSettings, load_suite
+from robustbench_elliptical.evaluation.images.plan import plan_attacks
 from robustbench_elliptical.models import parse_model
 
 
 def plan(*attacks, epsilons=("4/255", "8/255")):
-    settings = EvaluationSettings(attacks=attacks, epsilons=epsilons)
+    chosen = EvaluationSettings(attacks=attacks).chosen_attacks("image-classification")
     return {
         each.choice.label: [round(epsilon * 255, 6) for epsilon in each.epsilons]
-        for each in settings.planned_attacks()
+        for each in plan_attacks(chosen, epsilons)
     }
 
 
@@ -67,8 +68,8 @@ def test_every_shipped_suite_can_be_planned(name):
     suite = load_suite(name)
     assert suite.name == name
     settings = EvaluationSettings.model_validate(suite.evaluation)
-    assert settings.planned_attacks()
-    for model in settings.models:
+    assert plan_attacks(settings.chosen_attacks("image-classification"), settings.epsilons)
+    for model in settings.chosen_models():
         assert parse_model(model)
 
 
@@ -79,8 +80,9 @@ def test_a_suite_of_ones_own(tmp_path):
     settings = EvaluationSettings.model_validate(load_suite(str(path)).evaluation)
     assert settings == EvaluationSettings(attacks=("fgsm",), limit=None)
     path.write_text(head + 'attacks = ["fgsm"]\nepsilons = [0.03, 8]\n')
+    settings = EvaluationSettings.model_validate(load_suite(str(path)).evaluation)
     with pytest.raises(UsageError, match=r"did you mean 8/255\?"):
-        EvaluationSettings.model_validate(load_suite(str(path)).evaluation).planned_attacks()
+        plan_attacks(settings.attacks, settings.epsilons)
     path.write_text(head + "limt = 3\n")
     with pytest.raises(UsageError, match="did you mean 'limit'"):
         load_suite(str(path))

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from robustbench_elliptical.evaluation.counter import CountingOracle
-from robustbench_elliptical.evaluation.verification import verify
+from robustbench_elliptical.evaluation.images.counter import CountingOracle
+from robustbench_elliptical.evaluation.images.verification import verify
 
 
 def judge(model, batch, points, epsilon=0.1, norm="linf"):

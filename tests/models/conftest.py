@@ -9,11 +9,13 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from robustbench_elliptical.core.text import EOS, UNK, Vocabulary
 from robustbench_elliptical.models import (
     AttentionChoice,
-    Card,
+    ImageCard,
     ImageClassifier,
     InputNormalisation,
+    LanguageCard,
     VisionTransformerArchitecture,
     build_network,
     card_to_toml,
@@ -44,11 +46,11 @@ def vector_checkpoint() -> Path:
 
 
 @pytest.fixture(scope="session")
-def vector_card() -> Callable[..., Card]:
+def vector_card() -> Callable[..., ImageCard]:
     """A card of the vectors' network: no normalisation, so that inputs go in as they are."""
     config = json.loads((DEIT_FORMAT / "config.json").read_text())
 
-    def make(kind: str = "elliptical_max", **fields) -> Card:
+    def make(kind: str = "elliptical_max", **fields) -> ImageCard:
         mechanism = kind.partition("_")[0]
         settings = SETTINGS[kind]
         if settings:
@@ -68,7 +70,7 @@ def vector_card() -> Callable[..., Card]:
             "input": InputNormalisation(mean=(0, 0, 0), std=(1, 1, 1)),
             **fields,
         }
-        return Card(**values)
+        return ImageCard(**values)
 
     return make
 
@@ -126,3 +128,78 @@ def tiny_classifier() -> Callable[..., ImageClassifier]:
 @pytest.fixture(scope="session")
 def images() -> Tensor:
     return torch.rand(4, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+
+
+LM_FORMAT = Path(__file__).parents[1] / "data" / "lm_format"
+RELEASED = {"scaling": "max", "metric_scope": "window", "scale": "none"}
+CAUSAL = {"scaling": "max", "metric_scope": "prefix", "scale": "sqrt"}
+
+
+@pytest.fixture(scope="session")
+def language_vectors() -> dict[str, Tensor]:
+    """Tokens, targets and losses of the released language model, windows first."""
+    return {name: each.T for name, each in load_file(LM_FORMAT / "expected.safetensors").items()}
+
+
+@pytest.fixture(scope="session")
+def language_checkpoint() -> Path:
+    return LM_FORMAT / "state_dict.safetensors"
+
+
+@pytest.fixture(scope="session")
+def released_module() -> Path:
+    return LM_FORMAT / "model.pt"
+
+
+@pytest.fixture(scope="session")
+def words() -> Vocabulary:
+    """As many words as the released language model of the vectors has."""
+    return Vocabulary([EOS, UNK, *(f"w{number}" for number in range(58))])
+
+
+@pytest.fixture
+def words_file(tmp_path, words) -> Path:
+    words.save(tmp_path / "words.txt")
+    return tmp_path / "words.txt"
+
+
+@pytest.fixture(scope="session")
+def language_card() -> Callable[..., LanguageCard]:
+    """A card of the vectors' language model, without files."""
+    config = json.loads((LM_FORMAT / "config.json").read_text())
+
+    def make(settings: dict | None = RELEASED, **fields) -> LanguageCard:
+        attention = AttentionChoice(mechanism="softmax")
+        if settings is not None:
+            attention = AttentionChoice(mechanism="elliptical", settings=settings)
+        values = {
+            "name": "lm-tiny",
+            "family": "lm-tiny",
+            "architecture": {
+                "vocab_size": config["vocab_size"],
+                "layers": config["n_layer"],
+                "d_model": config["d_model"],
+                "num_heads": config["n_head"],
+                "d_head": config["d_head"],
+                "d_inner": config["d_inner"],
+                "context_length": config["context_length"],
+            },
+            "attention": attention,
+            **fields,
+        }
+        return LanguageCard(**values)
+
+    return make
+
+
+@pytest.fixture
+def language_card_file(tmp_path, language_card) -> Callable[..., Path]:
+    """Write such a card; returns its path."""
+
+    def write(settings: dict | None = RELEASED, **fields) -> Path:
+        card = language_card(settings, **fields)
+        path = tmp_path / f"{card.name}.toml"
+        path.write_text(card_to_toml(card), encoding="utf-8")
+        return path
+
+    return write

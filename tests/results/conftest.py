@@ -2,14 +2,17 @@ import pandas as pd
 import pytest
 
 from robustbench_elliptical.results import (
+    DOCUMENT_COLUMNS,
     SAMPLE_COLUMNS,
+    AccuracySummary,
     AttackRecord,
     DataRecord,
+    Evaluation,
     Finding,
+    ImageClassificationResults,
     ModelRecord,
     Results,
     RunRecord,
-    Summary,
 )
 
 
@@ -31,7 +34,7 @@ def make_summary(**changes):
         "backwards": 80,
         "seconds": 0.5,
     }
-    return Summary(**{**values, **changes})
+    return AccuracySummary(**{**values, **changes})
 
 
 @pytest.fixture
@@ -50,30 +53,38 @@ def results():
             versions={"torch": "2"},
             git_commit=None,
         ),
-        models=[
-            ModelRecord(name="m", family="m", seed=0, weights_sha256="0" * 64, description={"a": 1})
-        ],
-        data=[DataRecord(name="d", model="m", samples=4, sha256="1" * 64, class_names=None)],
-        attacks=[
-            AttackRecord(
-                label="pgd",
-                name="pgd",
-                knowledge="white-box",
-                norm="linf",
-                settings={"steps": 20},
-                epsilons=[8 / 255],
-            )
-        ],
-        summaries=[make_summary(attack="clean", norm=None, epsilon=0.0), make_summary()],
-        findings=[
-            Finding(
-                id="failed-samples",
-                severity="error",
-                model="m",
-                attack="pgd",
-                epsilon=8 / 255,
-                evidence="1 of 4.",
-                remedy="Look.",
+        tasks=[
+            ImageClassificationResults(
+                models=[
+                    ModelRecord(
+                        name="m", family="m", seed=0, weights_sha256="0" * 64, description={"a": 1}
+                    )
+                ],
+                data=[
+                    DataRecord(name="d", model="m", samples=4, sha256="1" * 64, class_names=None)
+                ],
+                attacks=[
+                    AttackRecord(
+                        label="pgd",
+                        name="pgd",
+                        knowledge="white-box",
+                        norm="linf",
+                        settings={"steps": 20},
+                        epsilons=[8 / 255],
+                    )
+                ],
+                summaries=[make_summary(attack="clean", norm=None, epsilon=0.0), make_summary()],
+                findings=[
+                    Finding(
+                        id="failed-samples",
+                        severity="error",
+                        model="m",
+                        attack="pgd",
+                        epsilon=8 / 255,
+                        evidence="1 of 4.",
+                        remedy="Look.",
+                    )
+                ],
             )
         ],
     )
@@ -89,3 +100,8 @@ def samples():
     ]
     frame = pd.DataFrame(rows, columns=list(SAMPLE_COLUMNS))
     return frame.astype({"prediction": "Int64"})
+
+
+@pytest.fixture
+def evaluation(results, samples):
+    return Evaluation(results, samples, pd.DataFrame(columns=list(DOCUMENT_COLUMNS)))

@@ -20,7 +20,7 @@ def test_the_markdown_holds_the_numbers_of_the_summaries(results):
     lines = render_markdown(results).splitlines()
     start = lines.index(next(line for line in lines if line.startswith("| model |")))
     rows = [cells(line) for line in lines[start + 2 : start + 4]]
-    for row, summary in zip(rows, results.summaries, strict=True):
+    for row, summary in zip(rows, results.images.summaries, strict=True):
         values = [unescape(cell) for cell in row]
         assert values[:2] == [summary.model, summary.attack]
         assert values[3] == ("" if summary.norm is None else "8/255")
@@ -35,8 +35,8 @@ def test_the_markdown_holds_the_numbers_of_the_summaries(results):
 
 
 def test_hostile_names_stay_text_in_one_cell(results):
-    results.summaries[1] = results.summaries[1].model_copy(update={"model": HOSTILE})
-    results.findings[0] = results.findings[0].model_copy(update={"evidence": HOSTILE})
+    results.images.summaries[1] = results.images.summaries[1].model_copy(update={"model": HOSTILE})
+    results.images.findings[0] = results.images.findings[0].model_copy(update={"evidence": HOSTILE})
     text = render_markdown(results)
     row = next(line for line in text.splitlines() if "script" in line and line.startswith("| "))
     assert len(cells(row)) == 13
@@ -55,12 +55,12 @@ def test_an_interrupted_run_says_so(results):
 
 
 def test_titles_and_shares(results):
-    clean, pgd = results.summaries
+    clean, pgd = results.images.summaries
     assert attack_title(clean) == "clean"
     assert attack_title(pgd) == "pgd 8/255"
     l2 = pgd.model_copy(update={"norm": "l2", "epsilon": 0.5})
     assert attack_title(l2) == "pgd l2 0.5"
     assert percent(pgd) == "25.0 [5.0, 70.0]"
-    frame = accuracy_table(results)
+    frame = accuracy_table(results.images)
     assert frame.forwards.tolist() == [21.0, 21.0]
     assert frame.epsilon.tolist() == ["", "8/255"]

@@ -1,21 +1,19 @@
-"""The text attacks by name, and one chosen with its settings: ``word-swap:replacement=unk``."""
+"""A text attack chosen with its settings, and run: ``word-swap:replacement=unk``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
+import numpy as np
+import numpy.typing as npt
 
-from robustbench_elliptical.attacks.registry import Knowledge
-from robustbench_elliptical.attacks.settings import settings_schema
-from robustbench_elliptical.attacks.text.char_noise import char_noise
+from robustbench_elliptical.attacks.choice import Choice
 from robustbench_elliptical.attacks.text.checks import check_rate
-from robustbench_elliptical.attacks.text.contaminated import Contaminated
+from robustbench_elliptical.attacks.text.contaminated import Contaminated, ContaminatedTokens
+from robustbench_elliptical.attacks.text.entries import TEXT_ATTACKS, TextEntry
 from robustbench_elliptical.attacks.text.lexicon import Lexicon
-from robustbench_elliptical.attacks.text.textattack_swap import textattack_swap
-from robustbench_elliptical.attacks.text.word_swap import word_swap
+from robustbench_elliptical.attacks.text.oracle import TextOracle
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.core.registry import Registry
 from robustbench_elliptical.core.settings import validated
 from robustbench_elliptical.core.specs import parse_settings
 
@@ -23,62 +21,9 @@ __all__ = ["TEXT_ATTACKS", "TextChoice", "TextEntry", "parse_text_attack"]
 
 
 @dataclass(frozen=True)
-class TextEntry:
-    """What the toolkit knows about a text attack beside its function."""
-
-    name: str
-    function: Callable[..., Any]
-    """Takes (words, rate, document_id, lexicon, *, its settings, seed), returns `Contaminated`."""
-    knowledge: Knowledge
-    summary: str
-    """One line for listings."""
-    paper: str
-    """Where it comes from; empty for our own."""
-    bare: str = ""
-    """The setting that may be written without its name, first; it must be given."""
-
-    @property
-    def settings(self) -> type[BaseModel]:
-        """The settings model: the function's keyword-only parameters."""
-        return settings_schema(self.function)
-
-
-TEXT_ATTACKS: Registry[TextEntry] = Registry("text attack")
-
-for _entry in (
-    TextEntry(
-        name="word-swap",
-        function=word_swap,
-        knowledge="none",
-        summary="words replaced by AAA, by random words or by <unk>",
-        paper="Nielsen et al. 2024, arXiv 2406.13770",
-    ),
-    TextEntry(
-        name="char-noise",
-        function=char_noise,
-        knowledge="none",
-        summary="one character of a word deleted, inserted, replaced, mistyped or faked",
-        paper="",
-    ),
-    TextEntry(
-        name="textattack",
-        function=textattack_swap,
-        knowledge="none",
-        summary="a word swap of the TextAttack library, textattack:CLASS",
-        paper="Morris et al. 2020, arXiv 2005.05909",
-        bare="transformation",
-    ),
-):
-    TEXT_ATTACKS.add(_entry.name, _entry)
-
-
-@dataclass(frozen=True)
-class TextChoice:
+class TextChoice(Choice):
     """A text attack with its settings, checked; build one with `of` or `parse_text_attack`."""
 
-    name: str
-    settings: BaseModel
-    """An instance of the entry's settings model."""
     rate: float | None = None
     """Share of the eligible words if the choice has its own, otherwise None."""
 
@@ -111,30 +56,6 @@ class TextChoice:
         """The registered attack."""
         return TEXT_ATTACKS[self.name]
 
-    @property
-    def knowledge(self) -> Knowledge:
-        """What the attack sees of the model."""
-        return self.entry.knowledge
-
-    @property
-    def label(self) -> str:
-        """The name, and in the signature's order whatever differs from the defaults.
-
-        Without the rate: one attack at several rates is still one attack.
-        """
-        defaults = type(self.settings)().model_dump(mode="json")
-        parts = [
-            f"{key}={value}" for key, value in self.resolved().items() if value != defaults[key]
-        ]
-        return f"{self.name}({','.join(parts)})" if parts else self.name
-
-    def resolved(self) -> dict[str, Any]:
-        """Return every setting including the defaults, ready for JSON; the rate is not among them.
-
-        `of` builds the same choice from it.
-        """
-        return self.settings.model_dump(mode="json")
-
     def run(
         self,
         words: Sequence[str],
@@ -144,7 +65,7 @@ class TextChoice:
         lexicon: Lexicon | None = None,
         seed: int = 0,
     ) -> Contaminated:
-        """Contaminate one document.
+        """Contaminate one document by an attack that asks no model.
 
         Parameters
         ----------
@@ -162,16 +83,72 @@ class TextChoice:
         Raises
         ------
         UsageError
-            If there is no rate, or the attack refuses an argument.
+            If there is no rate, the attack asks the model, or it refuses an argument.
         """
+        if self.entry.asks_model:
+            raise UsageError(
+                f"attack {self.name} needs the model, got words alone; call run_tokens with an "
+                "oracle"
+            )
+        settings = dict(self.settings)
+        result: Contaminated = self.entry.function(
+            words, self._share(rate), document_id, lexicon, seed=seed, **settings
+        )
+        return result
+
+    def run_tokens(
+        self,
+        tokens: npt.NDArray[np.integer],
+        *,
+        document_id: str,
+        lexicon: Lexicon,
+        oracle: TextOracle,
+        rate: float | None = None,
+        seed: int = 0,
+        start: npt.NDArray[np.integer] | None = None,
+    ) -> ContaminatedTokens:
+        """Contaminate one document by an attack that asks the model.
+
+        Parameters
+        ----------
+        tokens
+            Numbers of its words, shape (words,).
+        document_id, rate, seed
+            See `run`.
+        lexicon
+            The vocabulary that numbers them.
+        oracle
+            The model's losses on this document.
+        start
+            Where the attack begins, such as its result at a smaller rate; the document if None.
+
+        Raises
+        ------
+        UsageError
+            If there is no rate, the attack asks no model, or it refuses an argument.
+        NonFiniteLossError
+            If the model answers with NaN or infinity.
+        """
+        if not self.entry.asks_model:
+            raise UsageError(f"attack {self.name} asks no model and takes words; call run")
+        settings = dict(self.settings)
+        result: ContaminatedTokens = self.entry.function(
+            tokens,
+            self._share(rate),
+            document_id,
+            lexicon,
+            oracle,
+            start,
+            seed=seed,
+            **settings,
+        )
+        return result
+
+    def _share(self, rate: float | None) -> float:
         share = self.rate if rate is None else rate
         if share is None:
             raise UsageError(f"attack {self.name} needs a rate, such as rate=0.025")
-        settings = dict(self.settings)
-        result: Contaminated = self.entry.function(
-            words, share, document_id, lexicon, seed=seed, **settings
-        )
-        return result
+        return share
 
 
 def parse_text_attack(text: str) -> TextChoice:

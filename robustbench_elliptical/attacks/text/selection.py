@@ -13,7 +13,7 @@ import numpy.typing as npt
 from robustbench_elliptical.attacks.text.traits import Traits
 from robustbench_elliptical.core.randomness import keyed_generator, sample_key
 
-__all__ = ["Mode", "choose", "draws"]
+__all__ = ["Mode", "choose", "draws", "exact_count"]
 
 Mode = Literal["exact-rate", "paper"]
 """How many words are swapped, and which may be.
@@ -28,6 +28,11 @@ paper
     realised one. Two things are mended: exactly that many words are swapped, not now and then one
     fewer, and a token is swapped whole (``N.B``), never in part.
 """
+
+
+def exact_count(rate: float, eligible: npt.NDArray[np.bool_]) -> int:
+    """Return the whole number nearest to `rate` times the eligible words; half is rounded up."""
+    return math.floor(rate * int(np.count_nonzero(eligible)) + 0.5)
 
 
 def draws(seed: int, document_id: str, stream: str, count: int) -> npt.NDArray[np.uint64]:
@@ -73,7 +78,7 @@ def choose(
         return swapped
     if mode == "exact-rate":
         positions = np.flatnonzero(eligible)
-        swapped[_lowest(positions, ranks, math.floor(rate * len(positions) + 0.5))] = True
+        swapped[_lowest(positions, ranks, exact_count(rate, eligible))] = True
         return swapped
     for start, stop, count in _lines(traits, rate):
         positions = start + np.flatnonzero(eligible[start:stop])

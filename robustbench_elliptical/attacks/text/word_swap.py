@@ -7,7 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustbench_elliptical.attacks.checks import check_seed
-from robustbench_elliptical.attacks.text.checks import check_rate, check_words, checked_as
+from robustbench_elliptical.attacks.text.checks import (
+    check_rate,
+    check_tokens,
+    check_words,
+    checked_as,
+)
 from robustbench_elliptical.attacks.text.contaminated import Contaminated, ContaminatedTokens
 from robustbench_elliptical.attacks.text.lexicon import Lexicon, WordTable, word_table
 from robustbench_elliptical.attacks.text.selection import Mode, choose, draws
@@ -125,7 +130,7 @@ def word_swap_tokens(
         If an argument is not as described.
     """
     table = _table(lexicon)
-    checked = _check_tokens(tokens, len(lexicon.words))
+    checked = check_tokens(tokens, len(lexicon.words))
     traits = table.traits.take(checked)
     eligible = _eligible(traits, mode)
     new_number = table.number(_FIXED.get(replacement, UNKNOWN))
@@ -170,17 +175,3 @@ def _table(lexicon: Lexicon | None) -> WordTable:
             "replacement random-word needs a vocabulary to draw from; use replacement=AAA or unk"
         )
     return word_table(lexicon)
-
-
-def _check_tokens(tokens: npt.NDArray[np.integer], words: int) -> npt.NDArray[np.int64]:
-    if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
-        raise UsageError(
-            f"tokens must be whole numbers of shape (words,), got {tokens.dtype} of shape "
-            f"{tokens.shape}"
-        )
-    if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < words:
-        raise UsageError(
-            f"tokens must lie in 0..{words - 1}, the vocabulary's words, got {tokens.min()} to "
-            f"{tokens.max()}"
-        )
-    return tokens.astype(np.int64)

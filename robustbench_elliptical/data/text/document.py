@@ -1,54 +1,5 @@
-"""A document: the words of a text as a language model meets them."""
+"""A document, as `robustbench_elliptical.core.text` defines it."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from robustbench_elliptical.core.text.document import EOS, UNK, Document
 
 __all__ = ["EOS", "UNK", "Document"]
-
-EOS = "<eos>"
-"""The word at the end of every line."""
-UNK = "<unk>"
-"""The word that stands for every word outside the vocabulary."""
-
-
-class Document(NamedTuple):
-    """One article, address or file."""
-
-    id: str
-    """The same in every run and on every machine; contamination is keyed on it."""
-    words: tuple[str, ...]
-    """Every word in order, `EOS` at the end of each line."""
-    glued: bytes = b""
-    """For each word 1 where no space stands before it (``country`` ``.``), else 0; empty where
-    every word stands alone."""
-
-    def text(self, words: Sequence[str] | None = None) -> str:
-        """Write the document as running text, one line for each `EOS`.
-
-        Spaces are as in the source but for their number. A tokenizer of another kind reads this,
-        and its bytes are what a perplexity per byte divides by.
-
-        Parameters
-        ----------
-        words
-            Stand in for the document's own words, position by position; `EOS` stays.
-
-        Raises
-        ------
-        ValueError
-            If their number is not the document's.
-        """
-        chosen = self.words if words is None else words
-        if len(chosen) != len(self.words):
-            raise ValueError(f"{self.id} has {len(self.words)} words, got {len(chosen)}")
-        pieces = []
-        line_start = True
-        for position, (own, word) in enumerate(zip(self.words, chosen, strict=True)):
-            if own == EOS:
-                pieces.append("\n")
-            elif line_start or (self.glued and self.glued[position]):
-                pieces.append(word)
-            else:
-                pieces.append(f" {word}")
-            line_start = own == EOS
-        return "".join(pieces)

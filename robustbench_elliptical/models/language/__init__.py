@@ -4,6 +4,7 @@ Knows nothing about texts, vocabularies or attacks: tokens are numbers.
 """
 
 from robustbench_elliptical.models.language.architecture import (
+    BigramArchitecture,
     DecoderArchitecture,
     DecoderSizes,
     build_language_model,
@@ -11,9 +12,12 @@ from robustbench_elliptical.models.language.architecture import (
 from robustbench_elliptical.models.language.causality import CausalityFinding, causality_probe
 from robustbench_elliptical.models.language.convert import convert, read_released_module
 from robustbench_elliptical.models.language.decoder import LanguageModel
+from robustbench_elliptical.models.language.kneser_ney import BigramModel
 from robustbench_elliptical.models.language.weights import compact_state, load_language_weights
 
 __all__ = [
+    "BigramArchitecture",
+    "BigramModel",
     "CausalityFinding",
     "DecoderArchitecture",
     "DecoderSizes",

@@ -11,7 +11,13 @@ from robustbench_elliptical.models.architecture import AttentionChoice
 from robustbench_elliptical.models.attention import MECHANISMS
 from robustbench_elliptical.models.language.decoder import LanguageModel
 
-__all__ = ["DecoderArchitecture", "DecoderSizes", "build_language_model"]
+__all__ = [
+    "BigramArchitecture",
+    "DecoderArchitecture",
+    "DecoderSizes",
+    "build_language_model",
+    "check_causal_settings",
+]
 
 _MUST_STATE = {"elliptical": {"metric_scope": "window or prefix", "scale": "sqrt or none"}}
 """Settings with several honest values that nothing in a checkpoint tells apart."""
@@ -59,6 +65,21 @@ class DecoderArchitecture(DecoderSizes):
         return self
 
 
+class BigramArchitecture(BaseModel):
+    """Sizes of a smoothed bigram model: the sanity floor that any decoder must beat."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    family: Literal["bigram"] = "bigram"
+    """Which builder makes the network."""
+    vocab_size: int = Field(ge=2)
+    """Number of words."""
+    pairs: int = Field(ge=1)
+    """Number of different pairs of words that it has seen."""
+    context_length: int = Field(default=256, ge=1)
+    """Length of the windows it is measured in; one word of context is all it reads."""
+
+
 def build_language_model(
     architecture: DecoderArchitecture,
     attention: AttentionChoice,
@@ -81,12 +102,24 @@ def build_language_model(
         or a setting that must be stated is left out.
     """
     settings = {**attention.settings, **(overrides or {})}
-    _check_causal_settings(attention.mechanism, settings)
+    check_causal_settings(attention.mechanism, settings)
     sizes = architecture.model_dump(exclude={"family"})
     return LanguageModel(attention.mechanism, settings, **sizes)
 
 
-def _check_causal_settings(mechanism: str, settings: Mapping[str, Any]) -> None:
+def check_causal_settings(mechanism: str, settings: Mapping[str, Any]) -> None:
+    """Refuse attention that no language model can have.
+
+    Parameters
+    ----------
+    mechanism, settings
+        Registered name, and the settings stated for it, without its defaults.
+
+    Raises
+    ------
+    UsageError
+        If the mechanism has no causal form, or a setting that must be stated is left out.
+    """
     if MECHANISMS[mechanism].capabilities.causal == "no":
         raise UsageError(
             f"attention {mechanism} has no causal form; choose another for a language model"

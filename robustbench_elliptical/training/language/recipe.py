@@ -65,5 +65,5 @@ def load_language_recipe(name: str) -> LanguageRecipe:
     UsageError
         If it is unknown, unreadable or not valid.
     """
-    values, subject = read_recipe(name, "models/recipes/language")
+    values, subject = read_recipe(name)
     return validated(LanguageRecipe, values, subject)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from robustbench_elliptical.evaluation.records import CLEAN, WORST_CASE, SampleTable, Unit
+from robustbench_elliptical.evaluation.images.records import WORST_CASE, SampleTable, Unit
+from robustbench_elliptical.evaluation.settings import CLEAN
 from robustbench_elliptical.models import ImageClassifier
-from robustbench_elliptical.results import AttackRecord, Finding, Summary, wilson_interval
+from robustbench_elliptical.results import AccuracySummary, AttackRecord, Finding, wilson_interval
 
 __all__ = ["find"]
 
@@ -20,7 +21,7 @@ def find(
     attacks: Sequence[AttackRecord],
     data: str,
     table: SampleTable,
-    summaries: Sequence[Summary],
+    summaries: Sequence[AccuracySummary],
 ) -> list[Finding]:
     """Apply every rule; most severe findings first. `data` is as the command line names it."""
     findings = [
@@ -33,7 +34,7 @@ def find(
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
 
-def _failed_samples(summaries: Sequence[Summary]) -> Iterator[Finding]:
+def _failed_samples(summaries: Sequence[AccuracySummary]) -> Iterator[Finding]:
     for each in summaries:
         if each.failed and each.attack != WORST_CASE:
             yield Finding(
@@ -48,7 +49,7 @@ def _failed_samples(summaries: Sequence[Summary]) -> Iterator[Finding]:
 
 
 def _no_stronger_than_noise(
-    attacks: Sequence[AttackRecord], summaries: Sequence[Summary]
+    attacks: Sequence[AttackRecord], summaries: Sequence[AccuracySummary]
 ) -> Iterator[Finding]:
     knowledge = {attack.label: attack.knowledge for attack in attacks}
     noise = {
@@ -105,7 +106,7 @@ def _black_box_beats_white_box(
 
 
 def _claimed_accuracy_differs(
-    models: Sequence[ImageClassifier], data: str, summaries: Sequence[Summary]
+    models: Sequence[ImageClassifier], data: str, summaries: Sequence[AccuracySummary]
 ) -> Iterator[Finding]:
     clean = {each.model: each for each in summaries if each.attack == CLEAN}
     for model in models:

@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from robustbench_elliptical.results import SAMPLE_COLUMNS, Summary, wilson_interval
+from robustbench_elliptical.results import SAMPLE_COLUMNS, AccuracySummary, wilson_interval
 
 __all__ = ["Block", "Cost", "SampleTable", "Unit", "summarise", "worst_case"]
 
-CLEAN = "clean"
 WORST_CASE = "worst-case"
 
 
@@ -110,12 +109,12 @@ class SampleTable:
         )
 
 
-def summarise(unit: Unit, outcomes: npt.NDArray[np.str_], cost: Cost) -> Summary:
+def summarise(unit: Unit, outcomes: npt.NDArray[np.str_], cost: Cost) -> AccuracySummary:
     """Count the outcomes of a unit."""
     samples = len(outcomes)
     robust = int((outcomes == "robust").sum())
     interval = wilson_interval(robust, samples)
-    return Summary(
+    return AccuracySummary(
         model=unit.model,
         attack=unit.attack,
         norm=unit.norm,

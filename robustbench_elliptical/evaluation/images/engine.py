@@ -17,25 +17,19 @@ from torch import Tensor
 from robustbench_elliptical.attacks import AttackChoice
 from robustbench_elliptical.core.randomness import keyed_generator, sample_key
 from robustbench_elliptical.data import ImageBatch
-from robustbench_elliptical.evaluation.counter import CountingOracle
+from robustbench_elliptical.evaluation.images.counter import CountingOracle
+from robustbench_elliptical.evaluation.images.plan import PlannedAttack
+from robustbench_elliptical.evaluation.images.records import Block, SampleTable, Unit
+from robustbench_elliptical.evaluation.images.verification import predict, verify
 from robustbench_elliptical.evaluation.modes import frozen
-from robustbench_elliptical.evaluation.records import CLEAN, Block, SampleTable, Unit
-from robustbench_elliptical.evaluation.verification import predict, verify
+from robustbench_elliptical.evaluation.settings import CLEAN
 from robustbench_elliptical.models import ImageClassifier
 
-__all__ = ["PlannedAttack", "evaluate_batch"]
+__all__ = ["evaluate_batch"]
 
 OnUnit = Callable[[Unit], None]
 
 _NOT_FINITE = "the logits are not finite"
-
-
-class PlannedAttack(NamedTuple):
-    """An attack and the epsilons it is run at."""
-
-    choice: AttackChoice
-    epsilons: tuple[float, ...]
-    """Increasing, in [0, 1] pixels."""
 
 
 class _Judged(NamedTuple):

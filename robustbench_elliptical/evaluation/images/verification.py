@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from robustbench_elliptical.evaluation.counter import CountingOracle
+from robustbench_elliptical.evaluation.images.counter import CountingOracle
 
 __all__ = ["TOLERANCE", "Verdict", "distances", "predict", "verify"]
 

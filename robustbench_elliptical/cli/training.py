@@ -1,0 +1,117 @@
+"""Train a model for the command line: check the request, show progress, tell what was written."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from robustbench_elliptical.cli.progress import progress_bar
+from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.data import load_data
+from robustbench_elliptical.data.text import TextCorpus, load_corpus
+from robustbench_elliptical.training import Recipe, TrainingJob, publish, train
+from robustbench_elliptical.training.language import (
+    BigramRecipe,
+    LanguageRecipe,
+    LanguageTrainingJob,
+    PublishedLanguageModel,
+    measure_published,
+    publish_language,
+)
+from robustbench_elliptical.training.language import train_language as run_language
+from robustbench_elliptical.training.recipes import AnyRecipe
+
+__all__ = ["TrainingRequest", "train_images", "train_language"]
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What the command line asks for."""
+
+    recipe: str
+    attention: str | None
+    data: str
+    seed: int
+    output: Path
+    threads: int
+    quiet: bool
+
+    @property
+    def command(self) -> str:
+        """The command line that trains the model again."""
+        words = ["elliptical-robust", "train", self.recipe]
+        words += [] if self.attention is None else ["--attention", self.attention]
+        words += ["--data", self.data]
+        if self.attention is not None:
+            words += ["--seed", str(self.seed), "--threads", str(self.threads)]
+        return shlex.join(words)
+
+    def check(self, recipe: AnyRecipe) -> None:
+        """Refuse what the recipe can't do.
+
+        Raises
+        ------
+        UsageError
+            If the attention is missing, unknown or out of place, or the data is another set.
+        """
+        if isinstance(recipe, BigramRecipe):
+            if self.attention is not None:
+                raise UsageError(
+                    f"recipe {recipe.name} has no attention, got --attention {self.attention}; "
+                    "leave it out"
+                )
+            return
+        if self.attention is None:
+            raise UsageError(
+                f"recipe {recipe.name} needs --attention, one of {', '.join(recipe.attention)}"
+            )
+        recipe.attention_choice(self.attention)
+        if self.data.partition(":")[0] != recipe.data:
+            place = ":DIR" if isinstance(recipe, Recipe) else ""
+            raise UsageError(
+                f"--data of recipe {recipe.name} must be {recipe.data}{place}, got {self.data!r}"
+            )
+
+    def corpus(self) -> TextCorpus:
+        """Open the text; raises `UsageError` if that can't be done."""
+        return load_corpus(self.data)
+
+    def tell(self, published: PublishedLanguageModel) -> None:
+        """Print what was measured and written."""
+        for each in published.card.measured:
+            typer.echo(
+                f"{published.card.name}: perplexity {each.perplexity:.2f} of {each.n} words, "
+                f"{each.data} ({each.split})"
+            )
+        typer.echo(f"Checkpoint: {published.checkpoint_path}")
+        typer.echo(f"Vocabulary: {published.vocabulary_path}")
+        typer.echo(f"Card: {published.card_path}")
+
+
+def train_images(recipe: Recipe, request: TrainingRequest) -> None:
+    """Train an image classifier, or continue, and publish it."""
+    assert request.attention is not None
+    train_data, test_data = (load_data(request.data, split=part) for part in ("train", "test"))
+    job = TrainingJob(recipe, request.attention, request.seed, request.output)
+    with progress_bar("steps", quiet=request.quiet) as advance:
+        model = train(job, train_data, lambda done, total: advance(job.name, done, total))
+    published = publish(job, model, test_data, request.command)
+    measured = published.card.measured[0]
+    typer.echo(f"{job.name}: {measured.accuracy:.2%} of {measured.n} test images")
+    typer.echo(f"Checkpoint: {published.checkpoint_path}\nCard: {published.card_path}")
+
+
+def train_language(recipe: LanguageRecipe, request: TrainingRequest) -> None:
+    """Train a language model, or continue, publish and measure it."""
+    assert request.attention is not None
+    corpus = request.corpus()
+    vocabulary = corpus.vocabulary()
+    job = LanguageTrainingJob(
+        recipe, request.attention, request.seed, len(vocabulary), request.output
+    )
+    tokens = corpus.split("train").tokens(vocabulary)
+    with progress_bar("steps", quiet=request.quiet) as advance:
+        model = run_language(job, tokens, lambda done, total: advance(job.name, done, total))
+    published = publish_language(job, model, vocabulary, (), request.command)
+    request.tell(measure_published(published, corpus))

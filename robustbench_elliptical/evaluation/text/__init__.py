@@ -1,0 +1,1 @@
+"""Evaluate language models: perplexity of clean and contaminated text."""

@@ -1,0 +1,302 @@
+"""Evaluate language models: read the documents, contaminate, score, summarise."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import torch
+
+from robustbench_elliptical.attacks.text import Lexicon
+from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.data.text import Document, TextSplit, Vocabulary, load_text
+from robustbench_elliptical.evaluation.modes import frozen
+from robustbench_elliptical.evaluation.settings import CLEAN, EvaluationSettings
+from robustbench_elliptical.evaluation.tasks import Advance, TaskEvaluation
+from robustbench_elliptical.evaluation.text.documents import DocumentHash, Reading, groups
+from robustbench_elliptical.evaluation.text.engine import Reader, evaluate_documents
+from robustbench_elliptical.evaluation.text.findings import find
+from robustbench_elliptical.evaluation.text.plan import PlannedSwap, plan_swaps
+from robustbench_elliptical.evaluation.text.scoring import Protocol
+from robustbench_elliptical.evaluation.text.table import (
+    DocumentTable,
+    TextUnit,
+    compare,
+    summarise,
+)
+from robustbench_elliptical.models import EvaluatedLanguageModel, state_sha256
+from robustbench_elliptical.models.language import CausalityFinding, causality_probe
+from robustbench_elliptical.results import (
+    LanguageModellingResults,
+    ModelRecord,
+    PerplexityProtocol,
+    TextAttackRecord,
+    TextRecord,
+)
+
+__all__ = ["LanguageTask"]
+
+_TASK: Final = "language-modelling"
+_PROBES = 4
+"""Windows that the causality check reads."""
+
+
+@dataclass
+class _Subject:
+    """A model and how it reads the text."""
+
+    model: EvaluatedLanguageModel
+    protocol: Protocol
+    causality: CausalityFinding | None
+    digest: DocumentHash = field(default_factory=DocumentHash)
+    unknown: int = 0
+
+
+class LanguageTask(TaskEvaluation):
+    """Language models on contaminated text.
+
+    Parameters
+    ----------
+    models
+        On the settings' device.
+    settings
+        What to evaluate.
+
+    Raises
+    ------
+    UsageError
+        If an attack, a rate or the text is not usable, or does not fit a model.
+    """
+
+    def __init__(
+        self, models: Sequence[EvaluatedLanguageModel], settings: EvaluationSettings
+    ) -> None:
+        self._settings = settings
+        self._attacks = plan_swaps(settings.chosen_attacks(_TASK), settings.rates)
+        self._text = _open(models, settings)
+        self._reading = Reading(self._text, settings.limit, settings.document_words, settings.seed)
+        _check_attacks(self._attacks, models, settings)
+        self._lexicon = _lexicon(models)
+        self._subjects = [_subject(model, self._reading, settings) for model in models]
+        self._table = DocumentTable()
+        self._documents = len(self._reading)
+
+    @property
+    def total(self) -> int:
+        """Documents times attacks and rates, clean included."""
+        return self._documents * sum(
+            1 + sum(len(each.rates) for each in _runnable(self._attacks, subject.model))
+            for subject in self._subjects
+        )
+
+    @property
+    def started(self) -> bool:
+        """Whether a group of documents was finished."""
+        return bool(self._table.units())
+
+    def run(self, advance: Advance) -> None:
+        """Evaluate every model, some documents at a time."""
+        for subject in self._subjects:
+            reader = Reader(subject.model, subject.protocol, self._lexicon, self._settings.seed)
+            enough = subject.protocol.batch_size * subject.protocol.stride
+            size = enough if subject.protocol.context == "document" else None
+            for documents in groups(self._reading, size):
+                for document in documents:
+                    subject.digest.update(document)
+                    subject.unknown += _unknown(subject.model.vocabulary, document)
+                with frozen(subject.model):
+                    evaluate_documents(
+                        reader,
+                        documents,
+                        self._attacks,
+                        self._table,
+                        _meter(advance, len(documents)),
+                    )
+
+    def results(self) -> LanguageModellingResults:
+        """Summarise the records so far."""
+        units = self._table.units()
+        reached = {unit.model for unit in units}
+        subjects = [each for each in self._subjects if each.model.name in reached]
+        models = [subject.model for subject in subjects]
+        attacks = [_attack_record(attack) for attack in self._attacks]
+        seed = self._settings.seed
+        summaries = [summarise(self._table, unit, seed) for unit in units]
+        first = models[0].name
+        compared = [
+            compare(self._table, unit, first, seed) for unit in units if unit.model != first
+        ]
+        data = self._settings.chosen_data(_TASK)
+        return LanguageModellingResults(
+            models=[_model_record(model) for model in models],
+            data=[_text_record(subject, self._text, data) for subject in subjects],
+            protocols=[_protocol_record(subject) for subject in subjects],
+            attacks=attacks,
+            summaries=summaries,
+            comparisons=[each for each in compared if each is not None],
+            findings=find(
+                models,
+                {each.model.name: each.protocol for each in subjects},
+                {each.model.name: each.causality for each in subjects if each.causality},
+                attacks,
+                summaries,
+                data,
+                self._settings.split,
+            ),
+        )
+
+    def rows(self) -> pd.DataFrame:
+        """Return the records, with the columns of `documents.csv`."""
+        return self._table.frame()
+
+
+def _open(models: Sequence[EvaluatedLanguageModel], settings: EvaluationSettings) -> TextSplit:
+    data = settings.chosen_data(_TASK)
+    for model in models:
+        if model.vocabulary is not None:
+            load_text(data, settings.split, vocabulary=model.vocabulary)
+    return load_text(data, settings.split)
+
+
+def _lexicon(models: Sequence[EvaluatedLanguageModel]) -> Lexicon | None:
+    known = [model.vocabulary for model in models if model.vocabulary is not None]
+    return known[0] if known else None
+
+
+def _check_attacks(
+    attacks: Sequence[PlannedSwap],
+    models: Sequence[EvaluatedLanguageModel],
+    settings: EvaluationSettings,
+) -> None:
+    worst = [each.choice.name for each in attacks if each.choice.knowledge != "none"]
+    if not worst:
+        return
+    if settings.context == "stream":
+        raise UsageError(
+            f"attack {worst[0]} attacks one document at a time and needs context=document, got "
+            "stream"
+        )
+    named = [model for model in models if model.description.architecture.get("family") != "bigram"]
+    without = [each.name for each in named or models if not _attackable(each)]
+    if without:
+        raise UsageError(
+            f"attack {worst[0]} needs the gradients and the word vocabulary of a model, which "
+            f"{without[0]} does not offer; leave one of the two out"
+        )
+
+
+def _attackable(model: EvaluatedLanguageModel) -> bool:
+    return model.differentiable and model.vocabulary is not None
+
+
+def _runnable(
+    attacks: Sequence[PlannedSwap], model: EvaluatedLanguageModel
+) -> Sequence[PlannedSwap]:
+    return [each for each in attacks if each.choice.knowledge == "none" or _attackable(model)]
+
+
+def _subject(
+    model: EvaluatedLanguageModel, reading: Reading, settings: EvaluationSettings
+) -> _Subject:
+    protocol = Protocol.of(
+        model,
+        window=settings.window,
+        stride=settings.stride,
+        context=settings.context,
+        prefix=settings.prefix,
+        batch_size=settings.batch_size,
+        device=settings.device,
+    )
+    return _Subject(model, protocol, _probe(model, protocol, reading))
+
+
+def _probe(
+    model: EvaluatedLanguageModel, protocol: Protocol, reading: Reading
+) -> CausalityFinding | None:
+    """Check on windows of the text itself whether the model sees the future."""
+    length = protocol.window + 1
+    rows: list[np.ndarray] = []
+    for document in reading:
+        tokens = model.encode(document).tokens
+        rows += [tokens[start : start + length] for start in range(0, len(tokens), length)]
+        if len(rows) > _PROBES:
+            break
+    longest = max((len(row) for row in rows), default=0)
+    chosen = [row for row in rows if len(row) == longest][:_PROBES]
+    if longest < 3:
+        return None
+    windows = torch.from_numpy(np.stack(chosen)).to(protocol.device)
+    try:
+        with frozen(model):
+            return causality_probe(model, windows, vocab_size=model.description.vocab_size)
+    except UsageError:  # losses that are not finite: its documents fail, one by one
+        return None
+
+
+def _unknown(vocabulary: Vocabulary | None, document: Document) -> int:
+    if vocabulary is None:
+        return 0
+    return int((vocabulary.encode(document.words) == vocabulary.unk).sum())
+
+
+def _meter(advance: Advance, size: int) -> Callable[[TextUnit], None]:
+    def tell(unit: TextUnit) -> None:
+        rate = "" if unit.attack == CLEAN else f" {unit.rate:.1%}"
+        advance(f"{unit.model} {unit.attack}{rate}", size)
+
+    return tell
+
+
+def _attack_record(attack: PlannedSwap) -> TextAttackRecord:
+    choice = attack.choice
+    return TextAttackRecord(
+        label=choice.label,
+        name=choice.name,
+        knowledge=choice.knowledge,
+        settings=choice.resolved(),
+        rates=list(attack.rates),
+    )
+
+
+def _model_record(model: EvaluatedLanguageModel) -> ModelRecord:
+    description = model.description
+    return ModelRecord(
+        name=model.name,
+        family=description.family or model.name,
+        seed=description.seed,
+        weights_sha256=description.weights_sha256 or state_sha256(model.network.state_dict()),
+        description=description.model_dump(mode="json"),
+    )
+
+
+def _text_record(subject: _Subject, text: TextSplit, data: str) -> TextRecord:
+    return TextRecord(
+        name=data,
+        split=text.split,
+        model=subject.model.name,
+        documents=subject.digest.documents,
+        words=subject.digest.words,
+        unknown_words=None if subject.model.vocabulary is None else subject.unknown,
+        sha256=subject.digest.hexdigest(),
+    )
+
+
+def _protocol_record(subject: _Subject) -> PerplexityProtocol:
+    model, protocol = subject.model, subject.protocol
+    return PerplexityProtocol(
+        model=model.name,
+        window=protocol.window,
+        stride=protocol.stride,
+        context=protocol.context,
+        prefix=_prefix_text(model, protocol),
+        unit="token of its own tokenizer" if model.vocabulary is None else "word or line end",
+    )
+
+
+def _prefix_text(model: EvaluatedLanguageModel, protocol: Protocol) -> str | None:
+    if protocol.prefix is None:
+        return None
+    if model.vocabulary is None:
+        return f"token {protocol.prefix}"
+    return model.vocabulary.words[protocol.prefix]
