@@ -12,6 +12,7 @@ from benchmarks.evaluator import evaluator_overhead
 from benchmarks.floors import fgsm_floor, pgd_floor, spsa_floor
 from benchmarks.forward import elliptical_forward
 from benchmarks.peers import torchattacks_pgd, torchattacks_spsa
+from benchmarks.perplexity import stride_one, word_swap_speed
 from benchmarks.rows import FULL, QUICK, Row, Size, Skipped
 from benchmarks.tables import markdown, show
 from robustbench_elliptical.core.errors import UnknownNameError, UsageError
@@ -26,6 +27,8 @@ BENCHMARKS: dict[str, Callable[[Size], list[Row]]] = {
     "torchattacks-pgd": torchattacks_pgd,
     "torchattacks-spsa": torchattacks_spsa,
     "evaluator": evaluator_overhead,
+    "stride-1": stride_one,
+    "word-swap": word_swap_speed,
 }
 
 

@@ -36,7 +36,9 @@ class Row:
     ratio: Ratio
     target: float | None
     """What the median may be at most; None where the row only informs."""
-    images: int
+    count: int
+    unit: str = "images"
+    """What was counted."""
 
     @property
     def verdict(self) -> str:
@@ -55,7 +57,7 @@ class Row:
             f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]",
             "-" if self.target is None else f"<= {self.target:.2f}",
             self.verdict,
-            f"{self.images} images, {ratio.repetitions} turns",
+            f"{self.count} {self.unit}, {ratio.repetitions} turns",
         )
 
 

@@ -88,3 +88,51 @@ def test_a_suite_of_ones_own(tmp_path):
         load_suite(str(path))
     with pytest.raises(UsageError, match="did you mean 'vision-controls'"):
         load_suite("vision-control")
+
+
+IMAGES = ("deit-micro-softmax", "deit-micro-elliptical")
+LANGUAGE = ("lm-micro-softmax", "lm-micro-elliptical", "lm-micro-elliptical-released")
+
+
+@pytest.mark.parametrize(
+    ("given", "models"),
+    [
+        ({}, IMAGES),
+        ({"attacks": ("clean",)}, IMAGES),
+        ({"attacks": ("word-swap",)}, LANGUAGE),
+        ({"data": "sotu"}, LANGUAGE),
+        ({"attacks": ("word-swap", "pgd")}, LANGUAGE + IMAGES),
+        ({"attacks": ("word-swap",), "models": ("x",)}, ("x",)),
+    ],
+)
+def test_the_attacks_decide_the_models_unless_they_are_given(given, models):
+    settings = EvaluationSettings(**given)
+    assert settings.chosen_models() == models
+    assert all(parse_model(model) for model in models if model != "x")
+
+
+def test_each_task_gets_its_own_attacks_and_data():
+    settings = EvaluationSettings(attacks=("pgd", "word-swap"), data=("text:a.txt", "npz:b.npz"))
+    assert settings.chosen_attacks("image-classification") == ("pgd",)
+    assert settings.chosen_attacks("language-modelling") == ("word-swap",)
+    assert settings.chosen_data("image-classification") == "npz:b.npz"
+    assert settings.chosen_data("language-modelling") == "text:a.txt"
+    none = EvaluationSettings(attacks=("clean",))
+    assert none.chosen_attacks("language-modelling") == ()
+    assert none.chosen_data("language-modelling") == "sotu"
+    with pytest.raises(UsageError, match="one set of images and one of text"):
+        EvaluationSettings(data=("sotu", "text:a")).chosen_data("language-modelling")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"attacks": ("word-swap",)}, "attack word-swap is for text, and no model given is"),
+        ({"data": ("sotu",)}, "data sotu is for text"),
+        ({"attacks": ("wrod-swap",)}, "did you mean 'word-swap'"),
+        ({"data": ("stou",)}, "did you mean 'sotu'"),
+    ],
+)
+def test_what_no_model_can_use_is_refused(given, message):
+    with pytest.raises(UsageError, match=message):
+        EvaluationSettings(**given).check_tasks(["image-classification"])

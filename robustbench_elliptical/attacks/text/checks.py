@@ -29,9 +29,7 @@ def check_rate(rate: float | str) -> float:
     if not 0 <= value <= 1:
         slip = f": did you mean {value / 100:g}?" if 1 < value <= 100 else ""
         given = repr(rate) if math.isnan(value) else rate
-        raise UsageError(
-            f"rate must be a number between 0 and 1, or 0% and 100%, got {given}{slip}"
-        )
+        raise UsageError(f"rate must be a number between 0 and 1, got {given}{slip}")
     return value
 
 
