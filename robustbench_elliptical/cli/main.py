@@ -12,6 +12,7 @@ from robustbench_elliptical import __version__
 from robustbench_elliptical.cli.attacks import app as attacks_app
 from robustbench_elliptical.cli.evaluate import evaluate
 from robustbench_elliptical.cli.models import app as models_app
+from robustbench_elliptical.cli.report import report
 from robustbench_elliptical.cli.train import train
 from robustbench_elliptical.core.errors import UsageError
 
@@ -29,6 +30,7 @@ app.command("eval")(evaluate)
 app.add_typer(models_app)
 app.add_typer(attacks_app)
 app.command("train")(train)
+app.command("report")(report)
 
 
 @app.command("version")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from robustbench_elliptical import __version__
 from robustbench_elliptical.data import ImageBatch
+from robustbench_elliptical.models import EvaluatedLanguageModel, ImageClassifier, state_sha256
+from robustbench_elliptical.results import ModelRecord
 
-__all__ = ["ImageHash", "git_commit", "versions"]
+__all__ = ["ImageHash", "git_commit", "model_record", "versions"]
 
 _LIBRARIES = ("torch", "torchvision", "timm", "numpy", "scipy", "pandas")
 
@@ -33,6 +35,18 @@ class ImageHash:
     def hexdigest(self) -> str:
         """Return the hash so far."""
         return self._hash.hexdigest()
+
+
+def model_record(model: ImageClassifier | EvaluatedLanguageModel) -> ModelRecord:
+    """Return what a result says of a model."""
+    description = model.description
+    return ModelRecord(
+        name=model.name,
+        family=description.family or model.name,
+        seed=description.seed,
+        weights_sha256=description.weights_sha256 or state_sha256(model.network.state_dict()),
+        description=description.model_dump(mode="json"),
+    )
 
 
 def versions() -> dict[str, str]:

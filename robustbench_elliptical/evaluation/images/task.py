@@ -19,16 +19,15 @@ from robustbench_elliptical.evaluation.images.records import (
     summarise,
     worst_case,
 )
-from robustbench_elliptical.evaluation.provenance import ImageHash
+from robustbench_elliptical.evaluation.provenance import ImageHash, model_record
 from robustbench_elliptical.evaluation.settings import EvaluationSettings
 from robustbench_elliptical.evaluation.tasks import Advance, TaskEvaluation
-from robustbench_elliptical.models import ImageClassifier, state_sha256
+from robustbench_elliptical.models import ImageClassifier
 from robustbench_elliptical.results import (
     AccuracySummary,
     AttackRecord,
     DataRecord,
     ImageClassificationResults,
-    ModelRecord,
 )
 
 __all__ = ["ImageTask"]
@@ -106,7 +105,7 @@ class ImageTask(TaskEvaluation):
         summaries = _summaries(self._table, records)
         data = self._settings.chosen_data(_TASK)
         return ImageClassificationResults(
-            models=[_model_record(model) for model in models],
+            models=[model_record(model) for model in models],
             data=[_data_record(subject, data) for subject in subjects],
             attacks=records,
             summaries=summaries,
@@ -178,17 +177,6 @@ def _attack_record(attack: PlannedAttack) -> AttackRecord:
         norm=choice.norm,
         settings=choice.resolved(),
         epsilons=list(attack.epsilons),
-    )
-
-
-def _model_record(model: ImageClassifier) -> ModelRecord:
-    description = model.description
-    return ModelRecord(
-        name=model.name,
-        family=description.family or model.name,
-        seed=description.seed,
-        weights_sha256=description.weights_sha256 or state_sha256(model.network.state_dict()),
-        description=description.model_dump(mode="json"),
     )
 
 

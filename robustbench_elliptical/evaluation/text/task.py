@@ -12,6 +12,7 @@ from robustbench_elliptical.attacks.text import Lexicon
 from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.data.text import Document, TextSplit, Vocabulary, load_text
 from robustbench_elliptical.evaluation.modes import frozen
+from robustbench_elliptical.evaluation.provenance import model_record
 from robustbench_elliptical.evaluation.settings import CLEAN, EvaluationSettings
 from robustbench_elliptical.evaluation.tasks import Advance, TaskEvaluation
 from robustbench_elliptical.evaluation.text.documents import DocumentHash, Reading, groups
@@ -25,11 +26,10 @@ from robustbench_elliptical.evaluation.text.table import (
     compare,
     summarise,
 )
-from robustbench_elliptical.models import EvaluatedLanguageModel, state_sha256
+from robustbench_elliptical.models import EvaluatedLanguageModel
 from robustbench_elliptical.models.language import CausalityFinding, causality_probe
 from robustbench_elliptical.results import (
     LanguageModellingResults,
-    ModelRecord,
     PerplexityProtocol,
     TextAttackRecord,
     TextRecord,
@@ -129,7 +129,7 @@ class LanguageTask(TaskEvaluation):
         ]
         data = self._settings.chosen_data(_TASK)
         return LanguageModellingResults(
-            models=[_model_record(model) for model in models],
+            models=[model_record(model) for model in models],
             data=[_text_record(subject, self._text, data) for subject in subjects],
             protocols=[_protocol_record(subject) for subject in subjects],
             attacks=attacks,
@@ -256,17 +256,6 @@ def _attack_record(attack: PlannedSwap) -> TextAttackRecord:
         knowledge=choice.knowledge,
         settings=choice.resolved(),
         rates=list(attack.rates),
-    )
-
-
-def _model_record(model: EvaluatedLanguageModel) -> ModelRecord:
-    description = model.description
-    return ModelRecord(
-        name=model.name,
-        family=description.family or model.name,
-        seed=description.seed,
-        weights_sha256=description.weights_sha256 or state_sha256(model.network.state_dict()),
-        description=description.model_dump(mode="json"),
     )
 
 

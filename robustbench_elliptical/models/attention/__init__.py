@@ -28,12 +28,20 @@ from robustbench_elliptical.models.attention.forgetting import (
     ForgettingAttention,
     ForgettingSettings,
 )
+from robustbench_elliptical.models.attention.fourier import FourierAttention, FourierSettings
 from robustbench_elliptical.models.attention.gated import GatedAttention, GatedSettings
+from robustbench_elliptical.models.attention.kde import KernelDensityAttention
+from robustbench_elliptical.models.attention.kernel_density import KernelSettings
 from robustbench_elliptical.models.attention.lightning import LightningAttention, LightningSettings
 from robustbench_elliptical.models.attention.linformer import LinformerAttention, LinformerSettings
 from robustbench_elliptical.models.attention.longformer import (
     LongformerAttention,
     LongformerSettings,
+)
+from robustbench_elliptical.models.attention.mgk import MixtureKeysAttention, MixtureKeysSettings
+from robustbench_elliptical.models.attention.mom import (
+    MedianOfMeansAttention,
+    MedianOfMeansSettings,
 )
 from robustbench_elliptical.models.attention.neighborhood import (
     NeighborhoodAttention,
@@ -43,8 +51,13 @@ from robustbench_elliptical.models.attention.nystromformer import (
     NystromformerAttention,
     NystromformerSettings,
 )
+from robustbench_elliptical.models.attention.performer import PerformerAttention, PerformerSettings
 from robustbench_elliptical.models.attention.primal import PrimalAttention, PrimalSettings
 from robustbench_elliptical.models.attention.reformer import ReformerAttention, ReformerSettings
+from robustbench_elliptical.models.attention.rkde import (
+    RobustDensityAttention,
+    RobustDensitySettings,
+)
 from robustbench_elliptical.models.attention.rvt_paas import (
     PositionAwareAttention,
     PositionAwareSettings,
@@ -55,6 +68,10 @@ from robustbench_elliptical.models.attention.shared import (
     UnliftedAttention,
 )
 from robustbench_elliptical.models.attention.softmax import SoftmaxAttention
+from robustbench_elliptical.models.attention.spkde import (
+    ProjectedDensityAttention,
+    ProjectedDensitySettings,
+)
 
 __all__ = [
     "AUXILIARY_LOSS",
@@ -68,9 +85,13 @@ __all__ = [
     "EnergyGatedSettings",
     "ForgettingAttention",
     "ForgettingSettings",
+    "FourierAttention",
+    "FourierSettings",
     "GatedAttention",
     "GatedSettings",
     "HeadInputs",
+    "KernelDensityAttention",
+    "KernelSettings",
     "LayerShape",
     "Lifted",
     "LightningAttention",
@@ -80,16 +101,26 @@ __all__ = [
     "LongformerAttention",
     "LongformerSettings",
     "MechanismSettings",
+    "MedianOfMeansAttention",
+    "MedianOfMeansSettings",
+    "MixtureKeysAttention",
+    "MixtureKeysSettings",
     "NeighborhoodAttention",
     "NeighborhoodSettings",
     "NystromformerAttention",
     "NystromformerSettings",
+    "PerformerAttention",
+    "PerformerSettings",
     "PositionAwareAttention",
     "PositionAwareSettings",
     "PrimalAttention",
     "PrimalSettings",
+    "ProjectedDensityAttention",
+    "ProjectedDensitySettings",
     "ReformerAttention",
     "ReformerSettings",
+    "RobustDensityAttention",
+    "RobustDensitySettings",
     "SoftmaxAttention",
     "State",
     "UnliftedAttention",
