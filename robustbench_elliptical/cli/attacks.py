@@ -1,8 +1,11 @@
 """`elliptical-robust attacks list|show`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from robustbench_elliptical.attacks.choice import Entry
 
 __all__ = ["app"]
 
@@ -20,17 +23,19 @@ def list_attacks(
     from rich.table import Table
 
     from robustbench_elliptical.attacks import ATTACKS
+    from robustbench_elliptical.attacks.text import TEXT_ATTACKS
 
-    entries = [ATTACKS[name] for name in ATTACKS]
+    entries = [*(ATTACKS[name] for name in ATTACKS), *(TEXT_ATTACKS[name] for name in TEXT_ATTACKS)]
     if as_json:
-        fields = ("name", "knowledge", "norms", "summary", "paper")
-        typer.echo(
-            json.dumps([{key: getattr(each, key) for key in fields} for each in entries], indent=2)
-        )
+        fields = ("name", "knowledge", "summary", "paper")
+        rows = [
+            {key: getattr(each, key) for key in fields} | {"size": _size(each)} for each in entries
+        ]
+        typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table("attack", "knowledge", "norms", "what it does")
+    table = Table("attack", "knowledge", "size", "what it does")
     for entry in entries:
-        table.add_row(entry.name, entry.knowledge, ", ".join(entry.norms), entry.summary)
+        table.add_row(entry.name, entry.knowledge, _size(entry), entry.summary)
     console = Console()
     (console if console.is_terminal else Console(width=140)).print(table)
 
@@ -47,12 +52,24 @@ def show(
     import json
 
     from robustbench_elliptical.attacks import ATTACKS
+    from robustbench_elliptical.attacks.text import TEXT_ATTACKS
+    from robustbench_elliptical.core.errors import UnknownNameError
 
-    entry = ATTACKS[name]
+    if name not in ATTACKS and name not in TEXT_ATTACKS:
+        raise UnknownNameError("attack", name, [*ATTACKS, *TEXT_ATTACKS])
+    entry = ATTACKS[name] if name in ATTACKS else TEXT_ATTACKS[name]
     if as_json:
         typer.echo(json.dumps(entry.settings.model_json_schema(), indent=2))
         return
-    typer.echo(f"{entry.name} ({entry.knowledge}; {', '.join(entry.norms)})\n{entry.paper}\n")
+    typer.echo(f"{entry.name} ({entry.knowledge}; {_size(entry)})")
+    typer.echo(f"{entry.paper}\n" if entry.paper else "")
     for key, setting in entry.settings.model_fields.items():
-        typer.echo(f"  {key}={setting.get_default()}")
+        default = "must be given" if setting.is_required() else setting.get_default()
+        typer.echo(f"  {key}={default}")
     typer.echo(f"\n{inspect.getdoc(entry.function)}")
+
+
+def _size(entry: "Entry") -> str:
+    """Return how the size of the perturbation is given."""
+    norms = getattr(entry, "norms", None)
+    return f"epsilon, {' or '.join(norms)}" if norms else "rate of words"

@@ -31,23 +31,23 @@ def train(
     """Train a small model; the same command continues an interrupted training."""
     import torch
 
-    from robustbench_elliptical.cli.training import TrainingRequest, train_images, train_language
-    from robustbench_elliptical.core.errors import UsageError
+    from robustbench_elliptical.cli.training import (
+        TrainingRequest,
+        count_pairs,
+        train_images,
+        train_language,
+    )
     from robustbench_elliptical.training import Recipe
-    from robustbench_elliptical.training.language import BigramRecipe, count_bigrams
+    from robustbench_elliptical.training.language import BigramRecipe
     from robustbench_elliptical.training.recipes import find_recipe
 
     chosen = find_recipe(recipe)
     request = TrainingRequest(recipe, attention, data, seed, output, threads, quiet)
     request.check(chosen)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to --output {output}: {error.strerror}") from None
     torch.set_num_threads(threads)
     if isinstance(chosen, Recipe):
         train_images(chosen, request)
     elif isinstance(chosen, BigramRecipe):
-        request.tell(count_bigrams(chosen, request.corpus(), output, request.command))
+        count_pairs(chosen, request)
     else:
         train_language(chosen, request)

@@ -16,13 +16,14 @@ from robustbench_elliptical.training.language import (
     LanguageRecipe,
     LanguageTrainingJob,
     PublishedLanguageModel,
+    count_bigrams,
     measure_published,
     publish_language,
 )
 from robustbench_elliptical.training.language import train_language as run_language
 from robustbench_elliptical.training.recipes import AnyRecipe
 
-__all__ = ["TrainingRequest", "train_images", "train_language"]
+__all__ = ["TrainingRequest", "count_pairs", "train_images", "train_language"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,22 @@ class TrainingRequest:
 
     def corpus(self) -> TextCorpus:
         """Open the text; raises `UsageError` if that can't be done."""
-        return load_corpus(self.data)
+        corpus = load_corpus(self.data)
+        corpus.split("train").check()
+        return corpus
+
+    def make_output(self) -> None:
+        """Create the folder, once the data is known to be good.
+
+        Raises
+        ------
+        UsageError
+            If it can't be created.
+        """
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write to --output {self.output}: {error.strerror}") from None
 
     def tell(self, published: PublishedLanguageModel) -> None:
         """Print what was measured and written."""
@@ -93,6 +109,7 @@ def train_images(recipe: Recipe, request: TrainingRequest) -> None:
     """Train an image classifier, or continue, and publish it."""
     assert request.attention is not None
     train_data, test_data = (load_data(request.data, split=part) for part in ("train", "test"))
+    request.make_output()
     job = TrainingJob(recipe, request.attention, request.seed, request.output)
     with progress_bar("steps", quiet=request.quiet) as advance:
         model = train(job, train_data, lambda done, total: advance(job.name, done, total))
@@ -111,7 +128,17 @@ def train_language(recipe: LanguageRecipe, request: TrainingRequest) -> None:
         recipe, request.attention, request.seed, len(vocabulary), request.output
     )
     tokens = corpus.split("train").tokens(vocabulary)
+    request.make_output()
     with progress_bar("steps", quiet=request.quiet) as advance:
         model = run_language(job, tokens, lambda done, total: advance(job.name, done, total))
     published = publish_language(job, model, vocabulary, (), request.command)
     request.tell(measure_published(published, corpus))
+
+
+def count_pairs(recipe: BigramRecipe, request: TrainingRequest) -> None:
+    """Count pairs of words, publish and measure them."""
+    corpus = request.corpus()
+    for split in ("valid", "test"):
+        corpus.split(split).check()
+    request.make_output()
+    request.tell(count_bigrams(recipe, corpus, request.output, request.command))

@@ -1,11 +1,12 @@
 """Perplexity with its uncertainty: documents are what is drawn again, not words."""
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import bootstrap
+from scipy.stats import DegenerateDataWarning, bootstrap
 
 from robustbench_elliptical.results.statistics import Interval
 
@@ -154,7 +155,8 @@ def _interval(
         "axis": -1,
         "confidence_level": confidence,
     }
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateDataWarning)  # answered by the percentiles
         found = bootstrap(data, statistic, method="BCa", rng=np.random.default_rng(seed), **options)
         if not np.isfinite(found.confidence_interval).all():
             found = bootstrap(

@@ -7,7 +7,9 @@ import pytest
 
 from robustbench_elliptical import __version__
 from robustbench_elliptical.attacks import ATTACKS
+from robustbench_elliptical.attacks.text import TEXT_ATTACKS
 from robustbench_elliptical.models import list_models
+from robustbench_elliptical.results import read_results
 
 
 def test_version(elliptical_robust):
@@ -35,10 +37,15 @@ def test_models(elliptical_robust):
 def test_attacks(elliptical_robust):
     code, out, _ = elliptical_robust("attacks", "list")
     assert code == 0
-    for name in ATTACKS:
+    names = [*ATTACKS.names(), *TEXT_ATTACKS.names()]
+    for name in names:
         assert name in out
     code, out, _ = elliptical_robust("attacks", "list", "--json")
-    assert [each["name"] for each in json.loads(out)] == ATTACKS.names()
+    assert [each["name"] for each in json.loads(out)] == names
+    for name in names:
+        code, out, _ = elliptical_robust("attacks", "show", name)
+        assert code == 0
+        assert out.startswith(f"{name} (")
     code, out, _ = elliptical_robust("attacks", "show", "pgd")
     assert code == 0
     assert "steps=20" in out
@@ -93,6 +100,8 @@ def test_train_writes_a_model_that_eval_takes(elliptical_robust, fashion_mnist, 
         ({"--data": "npz:x.npz"}, "must be fashion-mnist:DIR"),
         ({"--data": "fashion-mnist:nowhere"}, "nowhere"),
         ({"--data": "fashion-mnist"}, "fashion-mnist:DIR"),
+        ({"recipe": "lm-micro"}, "--data of recipe lm-micro must be sotu"),
+        ({"recipe": "kneser-ney", "--data": "sotu"}, "has no attention, got --attention softmax"),
     ],
 )
 def test_bad_training_commands(elliptical_robust, fashion_mnist, tmp_path, change, message):
@@ -109,3 +118,29 @@ def test_bad_training_commands(elliptical_robust, fashion_mnist, tmp_path, chang
     assert code == 2
     assert message in err
     assert [path.name for path in tmp_path.iterdir()] == ["fashion"]
+
+
+def test_pairs_of_words_are_counted_and_stand_beside_models_of_their_vocabulary(
+    elliptical_robust, tmp_path
+):
+    text = " = One = \n the law of the land is the law . \n the people of the land \n"
+    (tmp_path / "wiki").mkdir()
+    for split in ("train", "valid", "test"):
+        (tmp_path / "wiki" / f"wiki.{split}.tokens").write_text(text * 3)
+    code, out, err = elliptical_robust(
+        "train", "kneser-ney", "--data", f"wikitext:{tmp_path / 'wiki'}", "--output", "counted"
+    )
+    assert (code, err) == (0, "")
+    assert "kneser-ney-wikitext: perplexity" in out
+    card = tmp_path / "counted" / "kneser-ney-wikitext.toml"
+    code, out, err = elliptical_robust(
+        "eval", "--model", card, "--data", f"wikitext:{tmp_path / 'wiki'}", "--output", "run"
+    )
+    assert (code, err) == (0, "")
+    measured = read_results(tmp_path / "run").results.language.summaries[0]
+    assert f"{measured.perplexity:.4f}"[:5] in card.read_text()
+    assert "claimed-perplexity-differs" not in out
+    empty = elliptical_robust("train", "kneser-ney", "--data", "wikitext:nowhere", "--output", "b")
+    assert empty[0] == 2
+    assert "nowhere" in empty[2]
+    assert not (tmp_path / "b").exists()
