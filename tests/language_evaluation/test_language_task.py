@@ -146,6 +146,16 @@ def test_a_model_that_answers_nan_has_failed_documents_and_no_perplexity(build, 
     assert "failed-documents" in ids(results)
 
 
+def test_a_text_that_swaps_make_easier_is_flagged(build, wikitext):
+    model = build()
+    with torch.no_grad():  # AAA is expected everywhere
+        model.network.crit.out_layers[0].bias[11] = 9
+    results = run([model], wikitext).results
+    flagged = {each.rate for each in results.findings if each.id == "contamination-helps"}
+    assert flagged == {0.1, 0.5}
+    assert "contamination-helps" not in ids(run([build()], wikitext, attacks=["clean"]).results)
+
+
 def test_adversarial_swaps_are_stronger_than_their_control(build, wikitext):
     results, _, rows = run(
         [build()], wikitext, attacks=["adversarial-swap:budget=12"], rates=["10%", "20%"]

@@ -47,6 +47,7 @@ def find(
         *_no_better_than_counting(models, summaries),
         *_no_stronger_than_random(attacks, summaries),
         *_claimed_perplexity_differs(models, protocols, summaries, data, split),
+        *_contamination_helps(summaries),
         *_realised_rate_differs(summaries),
         *_replacement_is_unknown(models, attacks),
         *_vocabularies_differ(models),
@@ -170,6 +171,25 @@ def _claimed_perplexity_differs(
                 evidence=f"The card claims a perplexity of {claim.perplexity:.2f}, measured "
                 f"{measured.perplexity:.2f}.",
                 remedy="Check that text, vocabulary and attention settings are the card's.",
+            )
+
+
+def _contamination_helps(summaries: Sequence[PerplexitySummary]) -> Iterator[Finding]:
+    clean = {each.model: each.perplexity for each in summaries if each.attack == CLEAN}
+    for each in summaries:
+        before = clean.get(each.model)
+        if each.attack == CLEAN or before is None or each.perplexity is None or not each.rate:
+            continue
+        if each.perplexity < before:
+            yield Finding(
+                id="contamination-helps",
+                severity="warning",
+                model=each.model,
+                attack=each.attack,
+                rate=each.rate,
+                evidence=f"Its perplexity is {each.perplexity:.2f}, that of the clean text "
+                f"{before:.2f}: the swapped words are easier to predict than those they replace.",
+                remedy="Quote the clean-target perplexity, or use replacement=random-word.",
             )
 
 

@@ -70,9 +70,7 @@ class NystromformerSettings(MechanismSettings):
 class NystromformerAttention(UnliftedAttention):
     """F pinv(A) B v + conv(v), in float32 at least."""
 
-    capabilities = Capabilities(
-        causal="no", row_stochastic=False, batch_coupled="with-settings"
-    )
+    capabilities = Capabilities(causal="no", row_stochastic=False, batch_coupled="with-settings")
     Settings = NystromformerSettings
 
     def __init__(self, layer: LayerShape, settings: NystromformerSettings) -> None:
