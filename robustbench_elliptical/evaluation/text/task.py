@@ -78,7 +78,16 @@ class LanguageTask(TaskEvaluation):
         self._reading = Reading(self._text, settings.limit, settings.document_words, settings.seed)
         _check_attacks(self._attacks, models, settings)
         self._lexicon = _lexicon(models)
-        self._subjects = [_subject(model, self._reading, settings) for model in models]
+        windows = [model.context_length for model in models if not _counts(model)]
+        self._subjects = [
+            _subject(
+                model,
+                self._reading,
+                settings.window or (windows[0] if windows and _counts(model) else None),
+                settings,
+            )
+            for model in models
+        ]
         self._table = DocumentTable()
         self._documents = len(self._reading)
 
@@ -177,7 +186,7 @@ def _check_attacks(
             f"attack {worst[0]} attacks one document at a time and needs context=document, got "
             "stream"
         )
-    named = [model for model in models if model.description.architecture.get("family") != "bigram"]
+    named = [model for model in models if not _counts(model)]
     without = [each.name for each in named or models if not _attackable(each)]
     if without:
         raise UsageError(
@@ -196,12 +205,20 @@ def _runnable(
     return [each for each in attacks if each.choice.knowledge == "none" or _attackable(model)]
 
 
+def _counts(model: EvaluatedLanguageModel) -> bool:
+    """Whether it is a count model, which reads one word whatever the window."""
+    return model.description.architecture.get("family") == "bigram"
+
+
 def _subject(
-    model: EvaluatedLanguageModel, reading: Reading, settings: EvaluationSettings
+    model: EvaluatedLanguageModel,
+    reading: Reading,
+    window: int | None,
+    settings: EvaluationSettings,
 ) -> _Subject:
     protocol = Protocol.of(
         model,
-        window=settings.window,
+        window=window,
         stride=settings.stride,
         context=settings.context,
         prefix=settings.prefix,
