@@ -34,7 +34,7 @@ def list_models(
         typer.echo(json.dumps([card.model_dump(mode="json") for card in cards], indent=2))
         return
     terminal = Console()
-    console = terminal if terminal.is_terminal else Console(width=140)
+    console = terminal if terminal.is_terminal else Console(width=200)
     if images := [card for card in cards if isinstance(card, ImageCard)]:
         console.print(_image_table(images))
     if language := [card for card in cards if isinstance(card, LanguageCard)]:

@@ -14,6 +14,7 @@ SHIPPED = (
     "models/cards",
     "models/checkpoints",
     "models/recipes",
+    "reports/published",
     "reports/templates",
 )
 
