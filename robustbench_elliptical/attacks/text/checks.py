@@ -27,7 +27,9 @@ def check_rate(rate: float | str) -> float:
     else:
         value = float(rate)
     if not 0 <= value <= 1:
-        slip = f": did you mean {value / 100:g}?" if 1 < value <= 100 else ""
+        slip = (
+            f": did you mean {value / 100:g}?" if 1 < value <= 100 and "%" not in str(rate) else ""
+        )
         given = repr(rate) if math.isnan(value) else rate
         raise UsageError(f"rate must be a number between 0 and 1, got {given}{slip}")
     return value
