@@ -41,11 +41,11 @@ def accuracy_table(results: ImageClassificationResults) -> Table:
 
 def perplexity_tables(results: LanguageModellingResults) -> list[Table]:
     """Return models by rates, for all targets and for the clean ones only."""
-    documents = max((data.documents for data in results.data), default=0)
+    documents = max((each.documents for each in results.summaries), default=0)
     everything = _perplexities(
         results,
         f"Perplexity [bootstrap 95 % interval], all targets, {documents} documents",
-        perplexity_text,
+        lambda each: perplexity_text(each) + _fewer(each, documents),
     )
     clean = _perplexities(
         results,
@@ -53,7 +53,7 @@ def perplexity_tables(results: LanguageModellingResults) -> list[Table]:
         lambda each: (
             "failed"
             if each.clean_target_perplexity is None
-            else f"{each.clean_target_perplexity:.2f}"
+            else f"{each.clean_target_perplexity:.2f}{_fewer(each, documents)}"
         ),
     )
     return [everything, clean] if results.attacks else [everything]
@@ -71,6 +71,11 @@ def _perplexities(
         found = (cells.get((row, model.name)) for model in results.models)
         table.add_row(Text(row), *("not run" if each is None else text(each) for each in found))
     return table
+
+
+def _fewer(summary: PerplexitySummary, documents: int) -> str:
+    """Return how many documents a number is of, where the title says another number."""
+    return "" if summary.documents == documents else f" ({summary.documents} documents)"
 
 
 def _title(summary: PerplexitySummary) -> str:

@@ -1,6 +1,8 @@
 """Train a model for the command line: check the request, show progress, tell what was written."""
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,13 +107,27 @@ class TrainingRequest:
         typer.echo(f"Card: {published.card_path}")
 
 
+@contextmanager
+def _interruptible(state: Path) -> Iterator[None]:
+    """Say on Ctrl-C what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"its last saved state is in {state}" if state.exists() else "nothing was saved yet"
+        typer.echo(f"Interrupted: {kept}; the same command continues", err=True)
+        raise typer.Exit(130) from None
+
+
 def train_images(recipe: Recipe, request: TrainingRequest) -> None:
     """Train an image classifier, or continue, and publish it."""
     assert request.attention is not None
     train_data, test_data = (load_data(request.data, split=part) for part in ("train", "test"))
     request.make_output()
     job = TrainingJob(recipe, request.attention, request.seed, request.output)
-    with progress_bar("steps", quiet=request.quiet) as advance:
+    with (
+        _interruptible(job.state_path),
+        progress_bar("steps", quiet=request.quiet) as advance,
+    ):
         model = train(job, train_data, lambda done, total: advance(job.name, done, total))
     published = publish(job, model, test_data, request.command)
     measured = published.card.measured[0]
@@ -129,7 +145,10 @@ def train_language(recipe: LanguageRecipe, request: TrainingRequest) -> None:
     )
     tokens = corpus.split("train").tokens(vocabulary)
     request.make_output()
-    with progress_bar("steps", quiet=request.quiet) as advance:
+    with (
+        _interruptible(job.state_path),
+        progress_bar("steps", quiet=request.quiet) as advance,
+    ):
         model = run_language(job, tokens, lambda done, total: advance(job.name, done, total))
     published = publish_language(job, model, vocabulary, (), request.command)
     request.tell(measure_published(published, corpus))

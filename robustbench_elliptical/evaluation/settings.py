@@ -31,6 +31,19 @@ _ATTACKS: dict[Task, tuple[str, ...]] = {
     "language-modelling": ("word-swap",),
 }
 _DATA: dict[Task, str] = {"image-classification": "fashion-mnist", "language-modelling": "sotu"}
+_SETTINGS: dict[Task, set[str]] = {
+    "image-classification": {"epsilons"},
+    "language-modelling": {
+        "rates",
+        "split",
+        "document_words",
+        "window",
+        "stride",
+        "context",
+        "prefix",
+    },
+}
+"""Settings that mean something for one task alone."""
 
 
 class EvaluationSettings(BaseModel):
@@ -140,7 +153,7 @@ class EvaluationSettings(BaseModel):
         return chosen[0] if chosen else _DATA[task]
 
     def check_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse an attack or data that none of the models can use.
+        """Refuse an attack, data or a setting that none of the models can use.
 
         Raises
         ------
@@ -158,6 +171,12 @@ class EvaluationSettings(BaseModel):
                         f"{what} {each} is for {kinds[task_of(each)]}, and no model given is; add "
                         f"one such as {_MODELS[task_of(each)][0]}"
                     )
+        for task, names in _SETTINGS.items():
+            idle = sorted(names & self.model_fields_set) if task not in tasks else []
+            if idle:
+                raise UsageError(
+                    f"{idle[0]} is for {kinds[task]}, and no model given is; leave it out"
+                )
 
 
 def _task_of_attack(text: str) -> Task:

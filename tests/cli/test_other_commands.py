@@ -144,3 +144,16 @@ def test_pairs_of_words_are_counted_and_stand_beside_models_of_their_vocabulary(
     assert empty[0] == 2
     assert "nowhere" in empty[2]
     assert not (tmp_path / "b").exists()
+
+
+def test_an_interrupted_training_says_what_is_kept(elliptical_robust, tmp_path, monkeypatch):
+    def interrupted(job, *_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("robustbench_elliptical.cli.training.run_language", interrupted)
+    words = ("train", "lm-micro", "--attention", "softmax", "--data", "sotu", "--output", "a")
+    code, _, err = elliptical_robust(*words)
+    assert code == 130
+    assert err == "Interrupted: nothing was saved yet; the same command continues\n"
+    (tmp_path / "a" / "lm-micro-softmax.state").write_text("")
+    assert "its last saved state is in" in elliptical_robust(*words)[2]

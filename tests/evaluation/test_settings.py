@@ -131,8 +131,17 @@ def test_each_task_gets_its_own_attacks_and_data():
         ({"data": ("sotu",)}, "data sotu is for text"),
         ({"attacks": ("wrod-swap",)}, "did you mean 'word-swap'"),
         ({"data": ("stou",)}, "did you mean 'sotu'"),
+        ({"window": 20}, "window is for text, and no model given is; leave it out"),
+        ({"rates": ("1%",)}, "rates is for text"),
     ],
 )
 def test_what_no_model_can_use_is_refused(given, message):
     with pytest.raises(UsageError, match=message):
         EvaluationSettings(**given).check_tasks(["image-classification"])
+
+
+def test_a_setting_of_images_is_refused_for_text_alone():
+    settings = EvaluationSettings(epsilons=("8/255",))
+    with pytest.raises(UsageError, match="epsilons is for images"):
+        settings.check_tasks(["language-modelling"])
+    settings.check_tasks(["language-modelling", "image-classification"])
