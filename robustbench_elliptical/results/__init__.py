@@ -30,6 +30,7 @@ from robustbench_elliptical.results.statistics import Interval, wilson_interval
 from robustbench_elliptical.results.storage import (
     Evaluation,
     check_writable,
+    read_record,
     read_results,
     write_results,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "holm",
     "mcnemar",
     "paired_difference",
+    "read_record",
     "read_results",
     "wilson_interval",
     "write_results",

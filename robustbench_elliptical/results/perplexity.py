@@ -105,7 +105,8 @@ def perplexity_ratio(
 
     The interval is that of `perplexity_interval`. The p-value is twice the smaller share of
     resamples on either side of 1, each counted with one more resample (Davison & Hinkley 1997,
-    section 4.4), so it is never below 2 / (resamples + 1).
+    section 4.4), so it is never below 2 / (resamples + 1). A resample without a ratio (losses that
+    are not finite) counts on both sides.
 
     Parameters
     ----------
@@ -123,12 +124,11 @@ def perplexity_ratio(
     """
     if len(losses_a) < 2:
         return None
-    if np.array_equal(losses_a / targets_a, losses_b / targets_b):
-        return Ratio(1.0, 1.0, 1.0, 1.0)
     data = (losses_a, targets_a, losses_b, targets_b)
-    ratio = float(_log_ratio(*data))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = float(_log_ratio(*data))
     low, high, draws = _interval(data, _log_ratio, seed, resamples, confidence)
-    below, above = int((draws <= 0).sum()), int((draws >= 0).sum())
+    below, above = int((~(draws > 0)).sum()), int((~(draws < 0)).sum())
     p_value = min(1.0, 2 * (min(below, above) + 1) / (len(draws) + 1))
     return Ratio(_exp(ratio), _exp(low), _exp(high), p_value)
 

@@ -18,7 +18,7 @@ from robustbench_elliptical.results.language_modelling import DOCUMENT_COLUMNS
 from robustbench_elliptical.results.migration import migrate
 from robustbench_elliptical.results.schema import SCHEMA_VERSION, Results
 
-__all__ = ["Evaluation", "check_writable", "read_results", "write_results"]
+__all__ = ["Evaluation", "check_writable", "read_record", "read_results", "write_results"]
 
 RESULTS_FILE = "results.json"
 TABLE_FILE = "table.md"
@@ -134,17 +134,30 @@ def read_results(folder: Path) -> Evaluation:
     UsageError
         If a file is missing or broken, or was written by a newer version of this package.
     """
+    results = read_record(folder)
+    samples = _read_rows(folder, SAMPLES, present=results.images is not None)
+    documents = _read_rows(folder, DOCUMENTS, present=results.language is not None)
+    return Evaluation(results, samples, documents)
+
+
+def read_record(folder: Path) -> Results:
+    """Read the record of a result folder without its rows; see `read_results`.
+
+    Raises
+    ------
+    UsageError
+        If it is missing or broken, or was written by a newer version of this package.
+    """
     path = folder / RESULTS_FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"cannot read results {error.filename}: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"results in {folder} are broken: {error}") from None
-    results = _parsed(document, path)
-    samples = _read_rows(folder, SAMPLES, present=results.images is not None)
-    documents = _read_rows(folder, DOCUMENTS, present=results.language is not None)
-    return Evaluation(results, samples, documents)
+        raise UsageError(
+            f"RUN must be a folder that `eval` wrote; cannot read results {path}: {error.strerror}"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"results {path} are broken: {error}") from None
+    return _parsed(document, path)
 
 
 def _parsed(document: Any, path: Path) -> Results:

@@ -6,6 +6,7 @@ import torch
 from safetensors.torch import load, save
 
 from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.evaluation.perplexity import sequence_losses
 from robustbench_elliptical.models.language import BigramModel
 
 WORDS = 7
@@ -51,6 +52,29 @@ def test_losses_depend_on_the_last_token_alone(model):
     torch.testing.assert_close(model.token_losses(tokens, targets, [2]), losses[:, 2:])
 
 
+@pytest.mark.parametrize(("window", "stride"), [(15, 15), (4, 4), (4, 3), (5, 1), (1, 1)])
+def test_neither_window_nor_stride_changes_a_loss(model, window, stride):
+    options = {"window": window, "stride": stride, "batch_size": 2}
+    (found,) = sequence_losses(model, [TEXT], **options)
+    wanted = [-np.log(by_hand(*pair)) for pair in pairwise(TEXT.tolist())]
+    np.testing.assert_allclose(found.losses, wanted, rtol=1e-12)
+
+
+def test_a_text_whose_pairs_all_recur_is_discounted_by_a_half():
+    model = BigramModel.count(np.array([0, 1, 0, 1, 0]), 2)
+    found = model.log_probabilities(torch.tensor(0)).exp()
+    torch.testing.assert_close(found, torch.tensor([0.125, 0.875], dtype=torch.double))
+
+
+def test_counts_that_are_replaced_are_forgotten(model):
+    words = torch.arange(WORDS)
+    model.log_probabilities(words)
+    other = BigramModel.count(TEXT[::-1].copy(), WORDS)
+    assert len(other.counts) == len(model.counts)
+    model.load_state_dict(other.state_dict())
+    assert torch.equal(model.log_probabilities(words), other.log_probabilities(words))
+
+
 def test_a_file_gives_the_same_model(model):
     other = BigramModel(WORDS, len(model.counts))
     other.load_state_dict(load(save(model.state_dict())))
@@ -61,7 +85,7 @@ def test_a_file_gives_the_same_model(model):
 
 @pytest.mark.parametrize(
     ("name", "index", "value"),
-    [("second", 0, 7), ("first", 0, -1), ("first", 0, 6), ("counts", 2, 0)],
+    [("second", 0, 7), ("second", 1, 1), ("first", 0, -1), ("first", 0, 6), ("counts", 2, 0)],
 )
 def test_broken_counts_are_refused(model, name, index, value):
     getattr(model, name)[index] = value

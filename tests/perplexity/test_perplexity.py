@@ -146,6 +146,13 @@ def test_not_finite_losses_stay_what_they_are(table):
     assert np.isnan(found.losses).tolist() == [False, True, False]
 
 
+def test_a_batch_of_no_windows_is_refused(table):
+    with pytest.raises(UsageError, match="batch_size must be at least 1, got 0"):
+        sequence_losses(
+            table(np.zeros((2, 2))), [np.zeros(9, int)], window=2, stride=1, batch_size=0
+        )
+
+
 @pytest.mark.parametrize("text", [[], [1]])
 def test_a_text_without_a_target_is_refused(table, text):
     with pytest.raises(UsageError, match="at least one word to predict"):
@@ -175,6 +182,20 @@ def test_nothing_is_cut_off_and_targets_are_the_next_tokens(table):
     text = np.random.default_rng(1).integers(0, 9, size=257)
     found = sequence_losses(table(log_probabilities), [text], window=16, stride=5, batch_size=3)[0]
     np.testing.assert_allclose(found.losses, -log_probabilities[text[:-1], text[1:]])
+
+
+@pytest.mark.parametrize("count", [1, 18, 20])
+def test_weights_must_be_one_for_each_target(count):
+    with pytest.raises(UsageError, match="weights must be one for each of the 19 targets"):
+        loss_gradient(build(), np.arange(20), np.ones(count), window=8, stride=3, batch_size=2)
+
+
+def test_a_text_that_can_not_be_written_to_is_read():
+    text = np.arange(20)
+    text.setflags(write=False)
+    options = {"window": 8, "stride": 3, "batch_size": 2}
+    found = loss_gradient(build(), text, np.ones(19), **options)
+    assert found.losses.tolist() == sequence_losses(build(), [text], **options)[0].losses.tolist()
 
 
 @pytest.mark.parametrize("stride", [2, 8])

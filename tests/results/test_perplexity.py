@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from robustbench_elliptical.results.perplexity import (
     perplexity,
@@ -45,6 +46,25 @@ def test_the_interval_covers_as_often_as_it_says():
     assert 0.88 <= hits / 200 <= 0.99
 
 
+def test_the_interval_is_efrons_by_his_formulas():
+    rng = np.random.default_rng(6)
+    targets = rng.integers(1, 400, size=12).astype(float)
+    losses = targets * rng.exponential(1.0, size=12) ** 2
+    drawn = rng.integers(0, 12, size=(40_000, 12))
+    draws = np.sort(losses[drawn].sum(1) / targets[drawn].sum(1))
+    others = (losses.sum() - losses) / (targets.sum() - targets)
+    away = others.mean() - others
+    skew = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
+    bias = norm.ppf((draws < losses.sum() / targets.sum()).mean())
+    for confidence in (0.8, 0.95):
+        ends = bias + norm.ppf([0.5 - confidence / 2, 0.5 + confidence / 2])
+        wanted = np.exp(np.quantile(draws, norm.cdf(bias + ends / (1 - skew * ends))))
+        plain = np.exp(np.quantile(draws, [0.5 - confidence / 2, 0.5 + confidence / 2]))
+        found = perplexity_interval(losses, targets, resamples=40_000, confidence=confidence)
+        assert found == pytest.approx(tuple(wanted), rel=0.02)
+        assert plain[1] < 0.95 * wanted[1]  # what the percentiles alone would have said
+
+
 def test_it_is_the_same_every_time_and_narrows():
     losses, targets = texts(np.random.default_rng(1), 400)
     wide = perplexity_interval(losses[:25], targets[:25], seed=3)
@@ -79,7 +99,24 @@ def test_exchanging_the_models_inverts_the_ratio():
     other = perplexity_ratio(second, targets, first, targets)
     assert other.ratio == pytest.approx(1 / one.ratio)
     assert other.p_value == one.p_value
-    assert (other.low, other.high) == pytest.approx((1 / one.high, 1 / one.low), rel=1e-3)
+    assert (other.low, other.high) == pytest.approx((1 / one.high, 1 / one.low), rel=1e-12)
+
+
+def test_equal_means_over_other_numbers_of_targets_are_no_equal_models():
+    means = np.array([1.0, 3.0])
+    one, other = np.array([10.0, 20.0]), np.array([20.0, 10.0])
+    ratio = perplexity_ratio(means * one, one, means * other, other)
+    assert ratio.ratio == pytest.approx(math.exp(70 / 30 - 50 / 30))
+    assert ratio.low == pytest.approx(1)  # one document drawn twice: both have its mean
+    assert ratio.p_value > 0.1
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+def test_a_comparison_without_a_number_is_never_significant(broken):
+    losses, targets = np.array([broken, 2.0, 5.0]), np.array([1.0, 2.0, 3.0])
+    ratio = perplexity_ratio(losses, targets, losses + 1, targets)
+    assert math.isnan(ratio.ratio)
+    assert ratio.p_value > 0.9
 
 
 def test_no_difference_is_rarely_called_one():

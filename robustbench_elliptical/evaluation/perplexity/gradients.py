@@ -7,6 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.evaluation.perplexity.scoring import (
     Batch,
     Tokens,
@@ -74,9 +75,15 @@ def loss_gradient(
     Raises
     ------
     UsageError
-        If the sequence has no target, or window, stride or batch size are out of range.
+        If the sequence has no target, the weights are not one for each, or window, stride or batch
+        size are out of range.
     """
     tokens = check_sequence(sequence)
+    if weights.shape != (len(tokens) - 1,):
+        raise UsageError(
+            f"weights must be one for each of the {len(tokens) - 1} targets, got shape "
+            f"{weights.shape}; give 0 to a target that does not count"
+        )
     losses = np.empty(len(tokens) - 1)
     gradient = np.zeros((len(losses), _width(model, tokens, device)))
     forwards = 0
@@ -92,7 +99,7 @@ def loss_gradient(
 
 def _width(model: DifferentiableScorer, tokens: Tokens, device: str | torch.device) -> int:
     with torch.no_grad():
-        return model.embed(torch.from_numpy(tokens[None, :1]).to(device)).shape[-1]
+        return model.embed(torch.tensor([[int(tokens[0])]], device=device)).shape[-1]
 
 
 def _batch_gradient(

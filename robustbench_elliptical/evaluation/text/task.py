@@ -1,25 +1,26 @@
 """Evaluate language models: read the documents, contaminate, score, summarise."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
 import pandas as pd
-import torch
 
 from robustbench_elliptical.attacks.text import Lexicon
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.data.text import Document, TextSplit, Vocabulary, load_text
+from robustbench_elliptical.data.text import TextSplit, load_text
 from robustbench_elliptical.evaluation.modes import frozen
 from robustbench_elliptical.evaluation.provenance import model_record
 from robustbench_elliptical.evaluation.settings import CLEAN, EvaluationSettings
 from robustbench_elliptical.evaluation.tasks import Advance, TaskEvaluation
-from robustbench_elliptical.evaluation.text.documents import DocumentHash, Reading, groups
+from robustbench_elliptical.evaluation.text.documents import Reading, groups
 from robustbench_elliptical.evaluation.text.engine import Reader, evaluate_documents
 from robustbench_elliptical.evaluation.text.findings import find
 from robustbench_elliptical.evaluation.text.plan import PlannedSwap, plan_swaps
-from robustbench_elliptical.evaluation.text.scoring import Protocol
+from robustbench_elliptical.evaluation.text.subject import (
+    attackable,
+    counts_pairs,
+    make_subject,
+)
 from robustbench_elliptical.evaluation.text.table import (
     DocumentTable,
     TextUnit,
@@ -27,30 +28,14 @@ from robustbench_elliptical.evaluation.text.table import (
     summarise,
 )
 from robustbench_elliptical.models import EvaluatedLanguageModel
-from robustbench_elliptical.models.language import CausalityFinding, causality_probe
 from robustbench_elliptical.results import (
     LanguageModellingResults,
-    PerplexityProtocol,
     TextAttackRecord,
-    TextRecord,
 )
 
 __all__ = ["LanguageTask"]
 
 _TASK: Final = "language-modelling"
-_PROBES = 4
-"""Windows that the causality check reads."""
-
-
-@dataclass
-class _Subject:
-    """A model and how it reads the text."""
-
-    model: EvaluatedLanguageModel
-    protocol: Protocol
-    causality: CausalityFinding | None
-    digest: DocumentHash = field(default_factory=DocumentHash)
-    unknown: int = 0
 
 
 class LanguageTask(TaskEvaluation):
@@ -78,12 +63,12 @@ class LanguageTask(TaskEvaluation):
         self._reading = Reading(self._text, settings.limit, settings.document_words, settings.seed)
         _check_attacks(self._attacks, models, settings)
         self._lexicon = _lexicon(models)
-        windows = [model.context_length for model in models if not _counts(model)]
+        windows = [model.context_length for model in models if not counts_pairs(model)]
         self._subjects = [
-            _subject(
+            make_subject(
                 model,
                 self._reading,
-                settings.window or (windows[0] if windows and _counts(model) else None),
+                settings.window or (windows[0] if windows and counts_pairs(model) else None),
                 settings,
             )
             for model in models
@@ -112,8 +97,7 @@ class LanguageTask(TaskEvaluation):
             size = enough if subject.protocol.context == "document" else None
             for documents in groups(self._reading, size):
                 for document in documents:
-                    subject.digest.update(document)
-                    subject.unknown += _unknown(subject.model.vocabulary, document)
+                    subject.read(document)
                 with frozen(subject.model):
                     evaluate_documents(
                         reader,
@@ -139,8 +123,8 @@ class LanguageTask(TaskEvaluation):
         data = self._settings.chosen_data(_TASK)
         return LanguageModellingResults(
             models=[model_record(model) for model in models],
-            data=[_text_record(subject, self._text, data) for subject in subjects],
-            protocols=[_protocol_record(subject) for subject in subjects],
+            data=[subject.text_record(self._text, data) for subject in subjects],
+            protocols=[subject.protocol_record() for subject in subjects],
             attacks=attacks,
             summaries=summaries,
             comparisons=[each for each in compared if each is not None],
@@ -186,8 +170,8 @@ def _check_attacks(
             f"attack {worst[0]} attacks one document at a time and needs context=document, got "
             "stream"
         )
-    named = [model for model in models if not _counts(model)]
-    without = [each.name for each in named or models if not _attackable(each)]
+    named = [model for model in models if not counts_pairs(model)]
+    without = [each.name for each in named or models if not attackable(each)]
     if without:
         raise UsageError(
             f"attack {worst[0]} needs the gradients and the word vocabulary of a model, which "
@@ -195,66 +179,10 @@ def _check_attacks(
         )
 
 
-def _attackable(model: EvaluatedLanguageModel) -> bool:
-    return model.differentiable and model.vocabulary is not None
-
-
 def _runnable(
     attacks: Sequence[PlannedSwap], model: EvaluatedLanguageModel
 ) -> Sequence[PlannedSwap]:
-    return [each for each in attacks if each.choice.knowledge == "none" or _attackable(model)]
-
-
-def _counts(model: EvaluatedLanguageModel) -> bool:
-    """Whether it is a count model, which reads one word whatever the window."""
-    return model.description.architecture.get("family") == "bigram"
-
-
-def _subject(
-    model: EvaluatedLanguageModel,
-    reading: Reading,
-    window: int | None,
-    settings: EvaluationSettings,
-) -> _Subject:
-    protocol = Protocol.of(
-        model,
-        window=window,
-        stride=settings.stride,
-        context=settings.context,
-        prefix=settings.prefix,
-        batch_size=settings.batch_size,
-        device=settings.device,
-    )
-    return _Subject(model, protocol, _probe(model, protocol, reading))
-
-
-def _probe(
-    model: EvaluatedLanguageModel, protocol: Protocol, reading: Reading
-) -> CausalityFinding | None:
-    """Check on windows of the text itself whether the model sees the future."""
-    length = protocol.window + 1
-    rows: list[np.ndarray] = []
-    for document in reading:
-        tokens = model.encode(document).tokens
-        rows += [tokens[start : start + length] for start in range(0, len(tokens), length)]
-        if len(rows) > _PROBES:
-            break
-    longest = max((len(row) for row in rows), default=0)
-    chosen = [row for row in rows if len(row) == longest][:_PROBES]
-    if longest < 3:
-        return None
-    windows = torch.from_numpy(np.stack(chosen)).to(protocol.device)
-    try:
-        with frozen(model):
-            return causality_probe(model, windows, vocab_size=model.description.vocab_size)
-    except UsageError:  # losses that are not finite: its documents fail, one by one
-        return None
-
-
-def _unknown(vocabulary: Vocabulary | None, document: Document) -> int:
-    if vocabulary is None:
-        return 0
-    return int((vocabulary.encode(document.words) == vocabulary.unk).sum())
+    return [each for each in attacks if each.choice.knowledge == "none" or attackable(model)]
 
 
 def _meter(advance: Advance, size: int) -> Callable[[TextUnit], None]:
@@ -274,35 +202,3 @@ def _attack_record(attack: PlannedSwap) -> TextAttackRecord:
         settings=choice.resolved(),
         rates=list(attack.rates),
     )
-
-
-def _text_record(subject: _Subject, text: TextSplit, data: str) -> TextRecord:
-    return TextRecord(
-        name=data,
-        split=text.split,
-        model=subject.model.name,
-        documents=subject.digest.documents,
-        words=subject.digest.words,
-        unknown_words=None if subject.model.vocabulary is None else subject.unknown,
-        sha256=subject.digest.hexdigest(),
-    )
-
-
-def _protocol_record(subject: _Subject) -> PerplexityProtocol:
-    model, protocol = subject.model, subject.protocol
-    return PerplexityProtocol(
-        model=model.name,
-        window=protocol.window,
-        stride=protocol.stride,
-        context=protocol.context,
-        prefix=_prefix_text(model, protocol),
-        unit="token of its own tokenizer" if model.vocabulary is None else "word or line end",
-    )
-
-
-def _prefix_text(model: EvaluatedLanguageModel, protocol: Protocol) -> str | None:
-    if protocol.prefix is None:
-        return None
-    if model.vocabulary is None:
-        return f"token {protocol.prefix}"
-    return model.vocabulary.words[protocol.prefix]
