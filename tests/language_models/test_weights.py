@@ -5,6 +5,7 @@ from safetensors.torch import load_file, save_file
 from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.models import AttentionChoice
 from robustbench_elliptical.models.language import (
+    DecoderArchitecture,
     build_language_model,
     compact_state,
     load_language_weights,
@@ -50,3 +51,13 @@ def test_missing_words_are_named(vectors):
     del state["word_emb.emb_layers.0.weight"]
     with pytest.raises(UsageError, match=r"1 missing \(word_emb.emb_layers.0.weight\)"):
         load_language_weights(fresh(vectors), state, "the file")
+
+
+def test_word_vectors_that_are_not_numbers_are_called_that():
+    architecture = DecoderArchitecture(
+        vocab_size=7, layers=1, d_model=4, num_heads=1, d_head=4, d_inner=4, context_length=4
+    )
+    model = build_language_model(architecture, AttentionChoice(mechanism="softmax"))
+    state = {name: torch.full_like(each, torch.nan) for name, each in compact_state(model).items()}
+    with pytest.raises(UsageError, match="must be finite, but holds NaN or infinity"):
+        load_language_weights(model, state, "checkpoint x")

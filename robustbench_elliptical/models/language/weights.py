@@ -49,7 +49,7 @@ def load_language_weights(model: LanguageModel, state: Mapping[str, Tensor], sou
     whole = dict(state)
     if _WORDS in whole:
         tied = whole.setdefault(_TIED, whole[_WORDS])
-        if not torch.equal(tied, whole[_WORDS]):
+        if tied is not whole[_WORDS] and not torch.equal(tied, whole[_WORDS]):
             raise UsageError(
                 f"{source}: {_TIED} must equal {_WORDS}; models whose output layer isn't tied to "
                 "the word vectors are not supported"
