@@ -2,6 +2,9 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
+from robustbench_elliptical.results.internals import InternalsRecord, PictureRecord
 from robustbench_elliptical.results.records import Finding, Knowledge, ModelRecord, Record
 
 __all__ = [
@@ -114,3 +117,7 @@ class ImageClassificationResults(Record):
     """Everything the tables show; recomputable from the samples."""
     findings: list[Finding]
     """Red flags, most severe first."""
+    internals: list[InternalsRecord] = Field(default_factory=list)
+    """Inside of the models on the examples; none for models that cannot be looked into."""
+    pictures: list[PictureRecord] = Field(default_factory=list)
+    """Some examples themselves."""

@@ -90,7 +90,7 @@ def _card(job: TrainingJob, checkpoint_path: Path, data: ImageData, command: str
         source="trained by this project",
         classes=None if data.class_names is None else tuple(data.class_names),
         architecture=recipe.architecture,
-        attention=recipe.attention_choice(job.mechanism),
+        attention=recipe.attention_choice(job.variant),
         input=InputNormalisation(mean=recipe.normalisation.mean, std=recipe.normalisation.std),
         checkpoint=CheckpointFile(file=checkpoint_path.name, sha256=file_sha256(checkpoint_path)),
         training=Training(

@@ -1,4 +1,4 @@
-"""A training recipe as data: one TOML file, shared by every mechanism trained with it."""
+"""A training recipe as data: one TOML file, shared by every variant trained with it."""
 
 from typing import Any, Literal
 
@@ -62,7 +62,7 @@ class Recipe(_Section):
     """How to train a small image classifier."""
 
     name: str
-    """Models trained with it are called NAME-MECHANISM."""
+    """Models trained with it are called NAME-VARIANT."""
     version: int = Field(ge=1)
     """Raised when a change makes new numbers incomparable with old ones."""
     data: Literal["fashion-mnist"]
@@ -75,14 +75,14 @@ class Recipe(_Section):
     """What is done to a training image."""
     optimisation: Optimisation
     """How the weights are found."""
-    attention: dict[str, dict[str, Any]]
-    """Settings of each mechanism the recipe knows, by name."""
+    attention: dict[str, AttentionChoice]
+    """Mechanism and settings of each variant, by the variant's name."""
 
-    def attention_choice(self, mechanism: str) -> AttentionChoice:
-        """Return the settings of one mechanism; raises `UsageError` if the recipe lacks it."""
-        if mechanism not in self.attention:
-            raise UnknownNameError(f"attention of recipe {self.name}", mechanism, self.attention)
-        return AttentionChoice(mechanism=mechanism, settings=self.attention[mechanism])
+    def attention_choice(self, variant: str) -> AttentionChoice:
+        """Return the attention of one variant; raises `UsageError` if the recipe lacks it."""
+        if variant not in self.attention:
+            raise UnknownNameError(f"attention of recipe {self.name}", variant, self.attention)
+        return self.attention[variant]
 
 
 def load_recipe(name: str) -> Recipe:

@@ -14,6 +14,7 @@ from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.core.randomness import sample_key
 from robustbench_elliptical.data.base import ImageData
 from robustbench_elliptical.models.architecture import build_network
+from robustbench_elliptical.models.attention.shared import AuxiliaryLoss
 from robustbench_elliptical.models.image_classifier import ImageClassifier
 from robustbench_elliptical.training.batches import epoch_batches, load_all
 from robustbench_elliptical.training.optimisation import make_optimizer, make_schedule
@@ -27,10 +28,10 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What to train: a recipe, one of its mechanisms, a seed."""
+    """What to train: a recipe, one of its variants, a seed."""
 
     recipe: Recipe
-    mechanism: str
+    variant: str
     seed: int
     output: Path
     """Folder for the state, the checkpoint and the card."""
@@ -38,7 +39,7 @@ class TrainingJob:
     @property
     def family(self) -> str:
         """Name shared by the models that differ in their seed only."""
-        return f"{self.recipe.name}-{self.mechanism}"
+        return f"{self.recipe.name}-{self.variant}"
 
     @property
     def name(self) -> str:
@@ -53,8 +54,8 @@ class TrainingJob:
     def identity(self, images: Tensor) -> dict[str, Any]:
         """Return what a saved state must share with this job to be continued."""
         return {
-            "recipe": self.recipe.model_dump_json(),
-            "attention": self.mechanism,
+            "recipe": self.recipe.model_dump_json(exclude={"attention"}),
+            "attention": self.recipe.attention_choice(self.variant).model_dump_json(),
             "seed": self.seed,
             "data": hashlib.sha256(images.numpy().tobytes()).hexdigest(),
         }
@@ -68,7 +69,7 @@ def build_classifier(job: TrainingJob) -> ImageClassifier:
         torch.manual_seed(sample_key(f"training/initial/{job.seed}"))
         network = build_network(
             recipe.architecture,
-            recipe.attention_choice(job.mechanism),
+            recipe.attention_choice(job.variant),
             drop_path=recipe.optimisation.drop_path,
         )
     return ImageClassifier(
@@ -137,7 +138,10 @@ def _step(
 ) -> float:
     options = recipe.optimisation
     model.train()
-    loss = functional.cross_entropy(model(inputs), targets, label_smoothing=options.label_smoothing)
+    with AuxiliaryLoss(model) as auxiliary:
+        logits = model(inputs)
+    loss = functional.cross_entropy(logits, targets, label_smoothing=options.label_smoothing)
+    loss = loss + auxiliary.mean()
     value = loss.item()
     if not torch.isfinite(loss):
         raise UsageError(
