@@ -1,6 +1,7 @@
 """`elliptical-robust`: assembles the commands; nothing heavy is imported at the top.
 
-Exit codes: 0 done, 2 bad input (one sentence on standard error), 130 interrupted (Ctrl-C).
+Exit codes: 0 done, 2 bad input (one sentence on standard error), 130 interrupted (Ctrl-C); `check`
+adds 1 regressed and 3 inconclusive or incomplete.
 """
 
 import sys
@@ -10,6 +11,8 @@ import typer
 
 from robustbench_elliptical import __version__
 from robustbench_elliptical.cli.attacks import app as attacks_app
+from robustbench_elliptical.cli.baseline import baseline
+from robustbench_elliptical.cli.check import check
 from robustbench_elliptical.cli.evaluate import evaluate
 from robustbench_elliptical.cli.models import app as models_app
 from robustbench_elliptical.cli.report import report
@@ -31,6 +34,8 @@ app.add_typer(models_app)
 app.add_typer(attacks_app)
 app.command("train")(train)
 app.command("report")(report)
+app.command("baseline")(baseline)
+app.command("check")(check)
 
 
 @app.command("version")
