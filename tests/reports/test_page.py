@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+from PIL import Image
 from reading import Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -83,15 +84,31 @@ def browse(path, folder, *options):
     return outside, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_a_browser_finds_no_error_and_asks_for_nothing(report, tmp_path):
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+SCHEMES = {"light": "1", "dark": "0"}
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_browser_finds_no_error_and_asks_for_nothing(report, tmp_path, width, scheme):
     shot = tmp_path / "shot.png"
-    options = ["--window-size=400,1200", f"--screenshot={shot}"]
+    options = [
+        f"--window-size={width},1200",
+        f"--screenshot={shot}",
+        f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}",
+    ]
     assert browse(report / "report.html", tmp_path, *options) == (set(), [])
-    assert shot.stat().st_size > 20_000
+    image = Image.open(shot).convert("L")
+    assert image.width == width
+    corner = image.getpixel((1, image.height - 2))
+    assert corner > 200 if scheme == "light" else corner < 60
+    # Something is written on it.
+    darkest, lightest = image.getextrema()
+    assert lightest - darkest > 150
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@needs_browser
 def test_the_browser_would_notice(tmp_path):
     path = tmp_path / "evil.html"
     path.write_text('<img src="http://a.invalid/x.png"><script>console.error("boo")</script>')
