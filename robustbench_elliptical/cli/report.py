@@ -14,6 +14,13 @@ def report(
         typer.Argument(metavar="RUN", help="Result folders that eval wrote."),
     ],
     output: Annotated[Path, typer.Option(help="New folder for the report.")],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Compare every other model with this one. Default: every two models.",
+        ),
+    ] = None,
 ) -> None:
     """Write a report about one or more evaluations.
 
@@ -23,5 +30,5 @@ def report(
     """
     from robustbench_elliptical.reports import write_report
 
-    files = write_report(runs, output)
+    files = write_report(runs, output, against=against)
     typer.echo(f"Report: {output / 'report.html'} and {len(files) - 1} more files in {output}")

@@ -18,7 +18,7 @@ from robustbench_elliptical.results import check_writable
 __all__ = ["write_report"]
 
 
-def write_report(runs: Sequence[Path], folder: Path) -> list[Path]:
+def write_report(runs: Sequence[Path], folder: Path, *, against: str | None = None) -> list[Path]:
     """Report on result folders in a new folder.
 
     It gets `report.html`, `report.md`, `report.tex`, `report.json`, `tables/` (CSV in full
@@ -32,6 +32,8 @@ def write_report(runs: Sequence[Path], folder: Path) -> list[Path]:
         Result folders that `eval` wrote.
     folder
         Must not exist. It is written beside itself first and renamed into place.
+    against
+        The model that all others are compared with, as its tables call it; none: every two.
 
     Returns
     -------
@@ -41,12 +43,13 @@ def write_report(runs: Sequence[Path], folder: Path) -> list[Path]:
     Raises
     ------
     UsageError
-        If a run can't be read, two runs can't be told apart, or the folder can't be written;
+        If a run can't be read, two runs can't be told apart, no run has the model `against`, or
+        the folder can't be written;
         nothing is left behind.
     """
     check_writable(folder)
     read = read_runs(runs)
-    report = build_report(read, gather(read))
+    report = build_report(read, gather(read), against)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))

@@ -48,6 +48,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(elliptical_robust, tmp_pat
         ("report", tmp_path / "nowhere", "--output", tmp_path / "out"),
         ("report", GOLDEN, GOLDEN, "--output", tmp_path / "out"),
         ("report", GOLDEN, "--output", GOLDEN),
+        ("report", GOLDEN, "--output", tmp_path / "out", "--against", "nobody"),
     ):
         code, out, err = elliptical_robust(*words)
         assert (code, out) == (2, "")

@@ -1,7 +1,6 @@
 """Accuracy under attack: the numbers, the comparisons by pairs, and their tables."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import pandas as pd
@@ -15,6 +14,7 @@ from robustbench_elliptical.reports.blocks.outcomes import (
     SKIPPED,
 )
 from robustbench_elliptical.reports.contents.findings import Marks
+from robustbench_elliptical.reports.contents.pairing import pairs
 from robustbench_elliptical.reports.contents.parts import Cell, Column, Table
 from robustbench_elliptical.reports.contents.wording import percent, percent_range, records
 from robustbench_elliptical.results import holm, mcnemar, paired_difference, wilson_interval
@@ -89,8 +89,8 @@ _COMPARED = (
 )
 
 
-def comparison_frame(block: ImageBlock) -> pd.DataFrame:
-    """Compare every two models under every attack, on the samples that both have.
+def comparison_frame(block: ImageBlock, against: str | None = None) -> pd.DataFrame:
+    """Compare models under every attack, on the samples that both have; see `pairs`.
 
     Random noise is a control and left out. `p_holm` is corrected for all comparisons of the block.
     """
@@ -98,7 +98,7 @@ def comparison_frame(block: ImageBlock) -> pd.DataFrame:
         row
         for unit in block.units()
         if not block.is_control(unit)
-        for first, second in combinations(block.entries, 2)
+        for first, second in pairs(block.entries, against)
         if block.comparable(unit, first, second)
         for row in _compared(unit, first, second)
     ]

@@ -10,6 +10,7 @@ from robustbench_elliptical.reports.contents import accuracy, perplexity
 from robustbench_elliptical.reports.contents.costs import cost_frame, cost_tables
 from robustbench_elliptical.reports.contents.differences import difference_table, ratio_table
 from robustbench_elliptical.reports.contents.findings import Marks, mark_text, number_findings
+from robustbench_elliptical.reports.contents.pairing import check_against
 from robustbench_elliptical.reports.contents.parts import Report, Section, Table
 from robustbench_elliptical.reports.contents.provenance import provenance
 from robustbench_elliptical.reports.contents.published import published_frame, published_table
@@ -25,16 +26,32 @@ from robustbench_elliptical.reports.figures import image_figures, text_figures
 __all__ = ["build_report"]
 
 
-def build_report(runs: Sequence[Run], blocks: Sequence[ImageBlock | TextBlock]) -> Report:
-    """Compute everything a report says about the blocks of some runs."""
+def build_report(
+    runs: Sequence[Run], blocks: Sequence[ImageBlock | TextBlock], against: str | None = None
+) -> Report:
+    """Compute everything a report says about the blocks of some runs.
+
+    Parameters
+    ----------
+    runs, blocks
+        What was read, and how it belongs together.
+    against
+        The model that all others are compared with; none: every two.
+
+    Raises
+    ------
+    UnknownNameError
+        If no block has that model.
+    """
+    check_against(against, [entry.label for block in blocks for entry in block.entries])
     numbers = count(1)
     sections: list[Section] = []
     for block in blocks:
         name = _name(block, [section.name for section in sections])
         if isinstance(block, ImageBlock):
-            sections.append(_images(block, name, numbers))
+            sections.append(_images(block, name, numbers, against))
         else:
-            sections.append(_text(block, name, numbers))
+            sections.append(_text(block, name, numbers, against))
     return Report(
         title="Robustness report",
         runs=tuple(run.label for run in runs),
@@ -51,9 +68,9 @@ def _name(block: ImageBlock | TextBlock, taken: Sequence[str]) -> str:
     return name
 
 
-def _images(block: ImageBlock, name: str, numbers: Iterator[int]) -> Section:
+def _images(block: ImageBlock, name: str, numbers: Iterator[int], against: str | None) -> Section:
     findings, marks = number_findings(block, numbers)
-    comparisons = accuracy.comparison_frame(block)
+    comparisons = accuracy.comparison_frame(block, against)
     measured = accuracy.accuracy_frame(block)
     measured["best"] = accuracy.best_models(measured, comparisons)
     measured["findings"] = _findings(measured, "epsilon", marks)
@@ -86,9 +103,9 @@ def _images(block: ImageBlock, name: str, numbers: Iterator[int]) -> Section:
     )
 
 
-def _text(block: TextBlock, name: str, numbers: Iterator[int]) -> Section:
+def _text(block: TextBlock, name: str, numbers: Iterator[int], against: str | None) -> Section:
     findings, marks = number_findings(block, numbers)
-    comparisons = perplexity.ratio_frame(block)
+    comparisons = perplexity.ratio_frame(block, against)
     measured = perplexity.perplexity_frame(block)
     measured["best"] = perplexity.best_models(measured, comparisons)
     measured["findings"] = _findings(measured, "rate", marks)

@@ -1,13 +1,13 @@
 """Perplexity under contamination: the numbers, the comparisons by pairs, and their tables."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
 from robustbench_elliptical.reports.blocks import TextBlock, TextEntry, TextUnit
 from robustbench_elliptical.reports.contents.findings import Marks
+from robustbench_elliptical.reports.contents.pairing import pairs
 from robustbench_elliptical.reports.contents.parts import Cell, Column, Table
 from robustbench_elliptical.reports.contents.wording import number, records, span
 from robustbench_elliptical.reports.tables import format_rate
@@ -82,15 +82,15 @@ _COMPARED = (
 )
 
 
-def ratio_frame(block: TextBlock) -> pd.DataFrame:
-    """Compare every two models on every text, per word, on the documents that both scored.
+def ratio_frame(block: TextBlock, against: str | None = None) -> pd.DataFrame:
+    """Compare models on every text, per word, on the documents that both scored; see `pairs`.
 
     `p_holm` is corrected for all tests of the block.
     """
     rows = [
         row
         for unit in block.units()
-        for first, second in combinations(block.entries, 2)
+        for first, second in pairs(block.entries, against)
         if unit in first.documents and unit in second.documents
         for row in _compared(unit, first, second)
     ]
