@@ -1,9 +1,11 @@
 """`elliptical-robust`: assembles the commands; nothing heavy is imported at the top.
 
-Exit codes: 0 done, 2 bad input (one sentence on standard error), 130 interrupted (Ctrl-C); `check`
-adds 1 regressed and 3 inconclusive or incomplete.
+Exit codes: 0 done, 2 bad input (one sentence on standard error), 130 interrupted by Ctrl-C or by
+SIGTERM, which schedulers send (finished parts are kept); `check` adds 1 regressed and 3
+inconclusive or incomplete.
 """
 
+import signal
 import sys
 from typing import Annotated
 
@@ -57,6 +59,7 @@ def version(
 
 def run() -> None:
     """Run the command line; the console script's entry point."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except UsageError as error:

@@ -242,7 +242,8 @@ def test_a_folder_taken_meanwhile_costs_no_results(
     assert read_results(tmp_path / "out-2")[0].complete
 
 
-def test_ctrl_c_in_a_real_process(tiny, data, tmp_path):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_of_a_real_process(tiny, data, tmp_path, sent):
     command = [sys.executable, "-m", "robustbench_elliptical", "eval", "--model", tiny]
     command += ["--data", data, "--attack", "spsa:steps=100000", "--epsilon", "1e-6"]
     with subprocess.Popen(
@@ -256,7 +257,7 @@ def test_ctrl_c_in_a_real_process(tiny, data, tmp_path):
     ) as process:
         try:
             time.sleep(20)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(sent)
             _, err = process.communicate(timeout=60)
         finally:
             process.kill()
