@@ -10,6 +10,7 @@ import typer
 
 from benchmarks.evaluator import evaluator_overhead
 from benchmarks.floors import fgsm_floor, pgd_floor, spsa_floor
+from benchmarks.formulas import formula_floor
 from benchmarks.forward import elliptical_forward
 from benchmarks.peers import torchattacks_pgd, torchattacks_spsa
 from benchmarks.perplexity import stride_one, word_swap_speed
@@ -24,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Row]]] = {
     "pgd": pgd_floor,
     "spsa": spsa_floor,
     "elliptical": elliptical_forward,
+    "formulas": formula_floor,
     "torchattacks-pgd": torchattacks_pgd,
     "torchattacks-spsa": torchattacks_spsa,
     "evaluator": evaluator_overhead,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["Budget", "Ratio", "compare"]
+__all__ = ["Budget", "Ratio", "compare", "seconds"]
 
 Computation = Callable[[], object]
 
@@ -50,19 +50,20 @@ def compare(ours: Computation, other: Computation, budget: Budget) -> Ratio:
 
 def _turn(ours: Computation, other: Computation, inner: int, *, swapped: bool) -> float:
     if swapped:
-        other_seconds = _seconds(other, inner)
-        return _seconds(ours, inner) / other_seconds
-    ours_seconds = _seconds(ours, inner)
-    return ours_seconds / _seconds(other, inner)
+        other_time = seconds(other, inner)
+        return seconds(ours, inner) / other_time
+    ours_time = seconds(ours, inner)
+    return ours_time / seconds(other, inner)
 
 
 def _warm_seconds(computation: Computation) -> float:
     """Run once to warm up and return about how long it takes."""
-    seconds = _seconds(computation, 1)
-    return seconds if seconds > LONG else _seconds(computation, 1)
+    first = seconds(computation, 1)
+    return first if first > LONG else seconds(computation, 1)
 
 
-def _seconds(computation: Computation, repetitions: int) -> float:
+def seconds(computation: Computation, repetitions: int) -> float:
+    """Return how long some runs take, in seconds."""
     start = time.perf_counter()
     for _ in range(repetitions):
         computation()
