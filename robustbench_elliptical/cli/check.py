@@ -108,7 +108,12 @@ def _settings(
 
     kept = validated(EvaluationSettings, frozen.results.run.settings or {}, subject)
     attacks = kept.chosen_attacks(task) or ("clean",)
-    chosen = {"models": [model], "attacks": attacks, "data": [kept.chosen_data(task)]}
+    chosen = {
+        "models": [model],
+        "attacks": attacks,
+        "data": [kept.chosen_data(task)],
+        "examples": 0,
+    }
     return validated(EvaluationSettings, {**kept.model_dump(), **chosen, **stated}, "option")
 
 

@@ -83,6 +83,13 @@ def evaluate(
             "Default: it does.",
         ),
     ] = None,
+    examples: Annotated[
+        int | None,
+        typer.Option(
+            help="Images on which the inside of each model is measured, for reports; 0 for none. "
+            "Default: 8."
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of samples and of every attack. Default: 0.")
     ] = None,
@@ -126,6 +133,7 @@ def evaluate(
         "stride": stride,
         "context": context,
         "prefix": prefix,
+        "examples": examples,
         "seed": seed,
         "batch_size": batch_size,
         "device": device,

@@ -90,6 +90,7 @@ def evaluate(
         results,
         rows.get("image-classification", pd.DataFrame(columns=list(SAMPLE_COLUMNS))),
         rows.get("language-modelling", pd.DataFrame(columns=list(DOCUMENT_COLUMNS))),
+        {name: array for task in done for name, array in task.pictures().items()},
     )
 
 

@@ -32,7 +32,7 @@ _ATTACKS: dict[Task, tuple[str, ...]] = {
 }
 _DATA: dict[Task, str] = {"image-classification": "fashion-mnist", "language-modelling": "sotu"}
 _SETTINGS: dict[Task, set[str]] = {
-    "image-classification": {"epsilons"},
+    "image-classification": {"epsilons", "examples"},
     "language-modelling": {
         "rates",
         "split",
@@ -75,6 +75,9 @@ class EvaluationSettings(BaseModel):
     """Whether a document starts afresh or after the documents before it."""
     prefix: bool = True
     """Whether the end-of-line token stands before the first word, so that it is scored too."""
+    examples: int = Field(default=8, ge=0)
+    """Images, chosen as by a smaller `limit`, on which the inside of each model is measured;
+    pictures of the first are kept. It changes no outcome."""
     seed: int = Field(default=0, ge=0)
     """Seed of the selection of samples and of every attack."""
     batch_size: int = Field(default=100, ge=1)

@@ -1,8 +1,10 @@
 """What the evaluation of every task looks like to the run that drives it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from robustbench_elliptical.results import TaskResults
@@ -37,3 +39,7 @@ class TaskEvaluation(ABC):
     @abstractmethod
     def rows(self) -> pd.DataFrame:
         """Return one row a sample evaluation, for the file of this task."""
+
+    def pictures(self) -> Mapping[str, npt.NDArray[np.float16]]:
+        """Return the arrays of the pictures that the results name; none unless a task has some."""
+        return {}

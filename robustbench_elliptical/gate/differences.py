@@ -10,7 +10,7 @@ from robustbench_elliptical.results import Results, TaskResults
 
 __all__ = ["find_differences", "find_notices"]
 
-_FREE = ("models", "attacks", "data", "device", "batch_size")
+_FREE = ("models", "attacks", "data", "device", "batch_size", "examples")
 """Settings that may differ: attacks and data are compared by what they were, not by their names."""
 _MISSING = "none"
 

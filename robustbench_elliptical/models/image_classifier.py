@@ -94,7 +94,7 @@ class ImageClassifier(nn.Module):
         UsageError
             If the images have another shape or integer pixels, or the network returns no logits.
         """
-        normalised = self._normalised(images)
+        normalised = self.normalised(images)
         if sample_keys is not None and isinstance(self.network, AttentionVisionTransformer):
             output = self.network(normalised, sample_keys)
         else:
@@ -113,7 +113,7 @@ class ImageClassifier(nn.Module):
         """
         if not isinstance(self.network, AttentionVisionTransformer):
             raise TypeError(f"model {self.name} has no registered attention mechanism to trace")
-        return self.network.trace(self._normalised(images), sample_keys)
+        return self.network.trace(self.normalised(images), sample_keys)
 
     def mechanisms(self) -> list[AttentionMechanism]:
         """Return the attention mechanism of every block; empty for foreign networks."""
@@ -130,7 +130,7 @@ class ImageClassifier(nn.Module):
         if self.description.gradient_mode is not None:
             self.description = self.description.model_copy(update={"gradient_mode": mode})
 
-    def _normalised(self, images: Tensor) -> Tensor:
+    def normalised(self, images: Tensor) -> Tensor:
         if images.ndim != 4 or tuple(images.shape[1:]) != self.input_shape:
             expected = ", ".join(map(str, self.input_shape))
             raise UsageError(

@@ -4,11 +4,14 @@ import errno
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pydantic import ValidationError
 
@@ -16,6 +19,7 @@ from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.results.image_classification import SAMPLE_COLUMNS
 from robustbench_elliptical.results.language_modelling import DOCUMENT_COLUMNS
 from robustbench_elliptical.results.migration import migrate
+from robustbench_elliptical.results.pictures import read_pictures, write_pictures
 from robustbench_elliptical.results.schema import SCHEMA_VERSION, Results
 
 __all__ = ["Evaluation", "check_writable", "read_record", "read_results", "write_results"]
@@ -57,6 +61,8 @@ class Evaluation(NamedTuple):
     """Columns `SAMPLE_COLUMNS`."""
     documents: pd.DataFrame
     """Columns `DOCUMENT_COLUMNS`."""
+    pictures: Mapping[str, npt.NDArray[np.float16]] = MappingProxyType({})
+    """Arrays of the pictures that the results name, see `PictureRecord`."""
 
 
 @contextmanager
@@ -90,7 +96,7 @@ def check_writable(folder: Path) -> None:
 
 
 def write_results(folder: Path, evaluation: Evaluation, render: Callable[[Results], str]) -> None:
-    """Write `results.json`, the rows of every task evaluated, and `table.md` into a new folder.
+    """Write `results.json`, the rows of every task, pictures and `table.md` into a new folder.
 
     They are written beside it first and renamed into place, so a reader never sees half of them.
 
@@ -118,6 +124,7 @@ def write_results(folder: Path, evaluation: Evaluation, render: Callable[[Result
                 _write_rows(partial, SAMPLES, evaluation.samples)
             if evaluation.results.language is not None:
                 _write_rows(partial, DOCUMENTS, evaluation.documents)
+            write_pictures(partial, evaluation.pictures)
             (partial / TABLE_FILE).write_text(render(evaluation.results), encoding="utf-8")
             partial.chmod(0o755)
             partial.rename(folder)
@@ -137,7 +144,8 @@ def read_results(folder: Path) -> Evaluation:
     results = read_record(folder)
     samples = _read_rows(folder, SAMPLES, present=results.images is not None)
     documents = _read_rows(folder, DOCUMENTS, present=results.language is not None)
-    return Evaluation(results, samples, documents)
+    images = [] if results.images is None else results.images.pictures
+    return Evaluation(results, samples, documents, read_pictures(folder, images))
 
 
 def read_record(folder: Path) -> Results:

@@ -21,7 +21,7 @@ def test_a_run_writes_what_it_prints(elliptical_robust, tiny, data, tmp_path):
         "--epsilon", "16/255", "--epsilon", "8/255", "--limit", "all", "--output", "out",
     )  # fmt: skip
     assert (code, err) == (0, "")
-    results, samples, _ = read_results(tmp_path / "out")
+    results, samples, *_ = read_results(tmp_path / "out")
     assert results.complete
     titles = ("clean", "noise 8/255", "fgsm 16/255", "pgd(steps=3) 8/255", "worst-case 16/255")
     for title in titles:
@@ -46,7 +46,7 @@ def test_the_same_command_gives_the_same_samples_at_any_batch_size(
     words = ("eval", "--model", tiny, "--data", data, "--attack", "pgd", "--limit", "20")
     for name, size in (("a", 20), ("b", 7), ("c", 20)):
         assert elliptical_robust(*words, "--batch-size", size, "--output", name)[0] == 0
-    results, samples, _ = zip(*(read_results(tmp_path / name) for name in "abc"), strict=True)
+    results, samples, *_ = zip(*(read_results(tmp_path / name) for name in "abc"), strict=True)
     keys = ["attack", "sample_id"]
     first, second, third = (each.sort_values(keys).reset_index(drop=True) for each in samples)
     assert first.equals(third)
@@ -185,7 +185,7 @@ def test_an_interruption_keeps_the_finished_parts(
     )
     assert code == 130
     assert "Interrupted: what was finished is in out" in err
-    results, samples, _ = read_results(tmp_path / "out")
+    results, samples, *_ = read_results(tmp_path / "out")
     assert not results.complete
     assert [each.samples for each in results.images.data] == [
         20

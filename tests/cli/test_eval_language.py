@@ -13,7 +13,7 @@ SHORT = ("--limit", "3", "--document-words", "60", "--rate", "5%", "--quiet")
 def test_word_swap_alone_evaluates_the_shipped_models_beside_the_floor(elliptical_robust, tmp_path):
     code, out, _ = elliptical_robust("eval", "--attack", "word-swap", *SHORT, "--output", "a")
     assert code == 0
-    results, samples, documents = read_results(tmp_path / "a")
+    results, samples, documents, _ = read_results(tmp_path / "a")
     names = [each.name for each in results.language.models]
     assert names == [
         "lm-micro-softmax",
@@ -49,7 +49,7 @@ def test_two_tasks_give_two_tables_in_one_result(elliptical_robust, tmp_path):
     attacks = ("--attack", "fgsm", "--attack", "char-noise")
     code, out, _ = elliptical_robust("eval", *models, *attacks, *SHORT, "--json", "--output", "a")
     assert code == 0
-    results, samples, documents = read_results(tmp_path / "a")
+    results, samples, documents, _ = read_results(tmp_path / "a")
     assert json.loads(out) == results.model_dump()
     assert [task.task for task in results.tasks] == ["image-classification", "language-modelling"]
     assert set(samples["attack"]) == {"clean", "noise", "fgsm"}

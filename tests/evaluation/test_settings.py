@@ -5,6 +5,7 @@ from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.core.resources import shipped
 from robustbench_elliptical.evaluation import EvaluationSettings, load_suite
 from robustbench_elliptical.evaluation.images.plan import plan_attacks
+from robustbench_elliptical.evaluation.text.plan import plan_swaps
 from robustbench_elliptical.models import parse_model
 
 
@@ -68,7 +69,9 @@ def test_every_shipped_suite_can_be_planned(name):
     suite = load_suite(name)
     assert suite.name == name
     settings = EvaluationSettings.model_validate(suite.evaluation)
-    assert plan_attacks(settings.chosen_attacks("image-classification"), settings.epsilons)
+    images = plan_attacks(settings.chosen_attacks("image-classification"), settings.epsilons)
+    texts = plan_swaps(settings.chosen_attacks("language-modelling"), settings.rates)
+    assert {each.choice.label for each in images if each.choice.knowledge != "none"} or texts
     for model in settings.chosen_models():
         assert parse_model(model)
 

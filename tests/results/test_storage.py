@@ -15,7 +15,7 @@ def test_round_trip(tmp_path, evaluation):
     results, samples = evaluation.results, evaluation.samples
     folder = tmp_path / "runs" / "one"
     write_results(folder, evaluation, lambda _: "table\n")
-    back, rows, documents = read_results(folder)
+    back, rows, documents, _ = read_results(folder)
     assert len(documents) == 0
     assert back == results
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -100,7 +100,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "results"
 
 def test_the_first_version_is_migrated():
     raw = json.loads((GOLDEN / "v1" / "results.json").read_text())
-    results, samples, documents = read_results(GOLDEN / "v1")
+    results, samples, documents, _ = read_results(GOLDEN / "v1")
     assert results.schema_version == 2
     assert results.language is None
     assert len(documents) == 0

@@ -18,6 +18,7 @@ from robustbench_elliptical.attacks import AttackChoice
 from robustbench_elliptical.core.randomness import keyed_generator, sample_key
 from robustbench_elliptical.data import ImageBatch
 from robustbench_elliptical.evaluation.images.counter import CountingOracle
+from robustbench_elliptical.evaluation.images.internals import Witness
 from robustbench_elliptical.evaluation.images.plan import PlannedAttack
 from robustbench_elliptical.evaluation.images.records import Block, SampleTable, Unit
 from robustbench_elliptical.evaluation.images.verification import predict, verify
@@ -58,6 +59,7 @@ def evaluate_batch(
     *,
     seed: int,
     on_unit: OnUnit,
+    witness: Witness | None = None,
 ) -> None:
     """Evaluate a batch: clean first, then every attack at every epsilon.
 
@@ -75,15 +77,22 @@ def evaluate_batch(
         Seed of every attack.
     on_unit
         Called after every unit.
+    witness
+        Looks at the points of every unit.
     """
+    looking = witness if witness is not None and witness.wants(batch) else None
     with frozen(model):
-        clean = _clean(model, batch, table, on_unit)
+        clean = _clean(model, batch, table, on_unit, looking)
         for attack in attacks:
-            _attack(model, batch, clean, attack, table, seed, on_unit)
+            _attack(model, batch, clean, attack, table, seed, on_unit, looking)
 
 
 def _clean(
-    model: ImageClassifier, batch: ImageBatch, table: SampleTable, on_unit: OnUnit
+    model: ImageClassifier,
+    batch: ImageBatch,
+    table: SampleTable,
+    on_unit: OnUnit,
+    witness: Witness | None,
 ) -> _Judged:
     start = time.perf_counter()
     oracle = CountingOracle(model, batch.sample_ids, batch.images.device)
@@ -95,6 +104,8 @@ def _clean(
     clean = _Judged(outcomes, predictions, np.zeros(len(outcomes)), reasons)
     unit = Unit(model.name, CLEAN, None, 0.0)
     _record(table, unit, batch, clean, oracle, time.perf_counter() - start)
+    if witness is not None:
+        witness.see(unit, batch, batch.images, outcomes == "robust", predictions)
     on_unit(unit)
     return clean
 
@@ -107,17 +118,26 @@ def _attack(
     table: SampleTable,
     seed: int,
     on_unit: OnUnit,
+    witness: Witness | None,
 ) -> None:
     judged = clean.copy()
     answerable = clean.outcomes == "robust"
+    points = batch.images.clone()
     for epsilon in attack.epsilons:
         start = time.perf_counter()
         targets = np.flatnonzero(answerable & (judged.outcomes != "fooled"))
         oracle = CountingOracle(model, batch.sample_ids, batch.images.device)
         if len(targets):
-            _attack_rows(model, oracle, batch, targets, attack.choice, epsilon, seed, judged)
+            found = _attack_rows(
+                model, oracle, batch, targets, attack.choice, epsilon, seed, judged
+            )
+            usable = torch.from_numpy(judged.outcomes[targets] != "failed")
+            rows = torch.from_numpy(targets)[usable].to(points.device)
+            points[rows] = found[usable.to(points.device)].to(points.dtype)
         unit = Unit(model.name, attack.choice.label, attack.choice.norm, epsilon)
         _record(table, unit, batch, judged, oracle, time.perf_counter() - start)
+        if witness is not None:
+            witness.see(unit, batch, points, answerable, judged.predictions)
         on_unit(unit)
 
 
@@ -130,7 +150,8 @@ def _attack_rows(
     epsilon: float,
     seed: int,
     judged: _Judged,
-) -> None:
+) -> Tensor:
+    """Attack the targets, judge them, and return the points, shape (targets, ...)."""
     rows = torch.from_numpy(targets).to(batch.images.device)
     originals, labels = batch.images[rows], batch.labels[rows]
     ids = [batch.sample_ids[row] for row in targets]
@@ -145,6 +166,7 @@ def _attack_rows(
     judged.predictions[targets] = verdict.predictions.cpu().numpy()
     judged.distances[targets] = verdict.distances.cpu().numpy()
     judged.reasons[targets] = verdict.reasons
+    return points
 
 
 class _Rows:

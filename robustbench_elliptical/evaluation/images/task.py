@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.data import ImageBatch, ImageData, load_data, select
 from robustbench_elliptical.evaluation.images.engine import evaluate_batch
 from robustbench_elliptical.evaluation.images.findings import find
+from robustbench_elliptical.evaluation.images.internals import Witness
 from robustbench_elliptical.evaluation.images.plan import PlannedAttack, plan_attacks
 from robustbench_elliptical.evaluation.images.records import (
     WORST_CASE,
@@ -42,6 +45,7 @@ class _Subject:
     model: ImageClassifier
     data: ImageData
     indices: Sequence[int]
+    witness: Witness | None
     digest: ImageHash = field(default_factory=ImageHash)
 
 
@@ -64,7 +68,9 @@ class ImageTask(TaskEvaluation):
     def __init__(self, models: Sequence[ImageClassifier], settings: EvaluationSettings) -> None:
         self._settings = settings
         self._attacks = plan_attacks(settings.chosen_attacks(_TASK), settings.epsilons)
-        self._subjects = [_subject(model, settings) for model in models]
+        self._subjects = [
+            _subject(model, settings, str(number)) for number, model in enumerate(models)
+        ]
         self._table = SampleTable()
 
     @property
@@ -94,6 +100,7 @@ class ImageTask(TaskEvaluation):
                     self._table,
                     seed=self._settings.seed,
                     on_unit=_meter(advance, len(batch.labels)),
+                    witness=subject.witness,
                 )
 
     def results(self) -> ImageClassificationResults:
@@ -104,31 +111,48 @@ class ImageTask(TaskEvaluation):
         records = [_attack_record(attack) for attack in self._attacks]
         summaries = _summaries(self._table, records)
         data = self._settings.chosen_data(_TASK)
+        witnesses = [each.witness for each in subjects if each.witness is not None]
         return ImageClassificationResults(
             models=[model_record(model) for model in models],
             data=[_data_record(subject, data) for subject in subjects],
             attacks=records,
             summaries=summaries,
             findings=find(models, records, data, self._table, summaries),
+            internals=[record for witness in witnesses for record in witness.internals()],
+            pictures=[record for witness in witnesses for record in witness.pictures().records],
         )
 
     def rows(self) -> pd.DataFrame:
         """Return the records, with the columns of `samples.csv`."""
         return self._table.frame()
 
+    def pictures(self) -> dict[str, npt.NDArray[np.float16]]:
+        """Return the arrays of the pictures that the results name."""
+        witnesses = [each.witness for each in self._subjects if each.witness is not None]
+        return {
+            name: array
+            for witness in witnesses
+            for name, array in witness.pictures().arrays.items()
+        }
+
 
 def _meter(advance: Advance, size: int) -> Callable[[Unit], None]:
     return lambda unit: advance(f"{unit.model} {unit.attack}", size)
 
 
-def _subject(model: ImageClassifier, settings: EvaluationSettings) -> _Subject:
+def _subject(model: ImageClassifier, settings: EvaluationSettings, name: str) -> _Subject:
     data = load_data(
         settings.chosen_data(_TASK),
         preprocessing=model.description.preprocessing,
         num_classes=model.num_classes,
     )
     _check_fit(model, data)
-    return _Subject(model, data, select(data, settings.limit, settings.seed))
+    indices = select(data, settings.limit, settings.seed)
+    witness = None
+    if settings.examples:
+        chosen = select(data, min(settings.examples, len(indices)), settings.seed)
+        witness = Witness(model, [data.sample_ids[index] for index in chosen], name)
+    return _Subject(model, data, indices, witness)
 
 
 def _check_fit(model: ImageClassifier, data: ImageData) -> None:
