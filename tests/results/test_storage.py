@@ -118,3 +118,28 @@ def test_the_first_version_is_migrated():
                 & (samples["epsilon"] == summary.epsilon)
             ]
             assert (len(rows), (rows["outcome"] == "robust").sum()) == (6, summary.robust)
+
+
+def test_the_second_version_is_read_whole():
+    raw = json.loads((GOLDEN / "v2" / "results.json").read_text())
+    results, samples, documents, pictures = read_results(GOLDEN / "v2")
+    assert results.schema_version == raw["schema_version"] == 2
+    assert json.loads(results.model_dump_json()) == raw
+    for summary in results.images.summaries:
+        rows = samples[
+            (samples["model"] == summary.model)
+            & (samples["attack"] == summary.attack)
+            & (samples["epsilon"] == summary.epsilon)
+        ]
+        assert (len(rows), (rows["outcome"] == "robust").sum()) == (3, summary.robust)
+    for summary in results.language.summaries:
+        rows = documents[
+            (documents["model"] == summary.model)
+            & (documents["attack"] == summary.attack)
+            & (documents["rate"] == summary.rate)
+        ]
+        assert np.exp(rows["loss"].sum() / rows["targets"].sum()) == pytest.approx(
+            summary.perplexity
+        )
+    keys = {each.key for each in results.images.pictures}
+    assert {name.split("/")[0] for name in pictures} == keys != set()
