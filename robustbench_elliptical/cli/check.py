@@ -105,6 +105,7 @@ def _settings(
     """Return the settings of the baseline for one model of one of its tasks."""
     from robustbench_elliptical.core.settings import validated
     from robustbench_elliptical.evaluation import EvaluationSettings
+    from robustbench_elliptical.evaluation.settings import option_name
 
     kept = validated(EvaluationSettings, frozen.results.run.settings or {}, subject)
     attacks = kept.chosen_attacks(task) or ("clean",)
@@ -114,7 +115,9 @@ def _settings(
         "data": [kept.chosen_data(task)],
         "examples": 0,
     }
-    return validated(EvaluationSettings, {**kept.model_dump(), **chosen, **stated}, "option")
+    return validated(
+        EvaluationSettings, {**kept.model_dump(), **chosen, **stated}, "option", spelt=option_name
+    )
 
 
 def _check_device(name: str) -> None:

@@ -119,6 +119,7 @@ def evaluate(
     from robustbench_elliptical.cli.running import run_evaluation
     from robustbench_elliptical.core.settings import validated
     from robustbench_elliptical.evaluation import EvaluationSettings, load_suite
+    from robustbench_elliptical.evaluation.settings import option_name
 
     given = {
         "models": model,
@@ -140,7 +141,7 @@ def evaluate(
     }
     stated = {key: value for key, value in given.items() if value is not None and value != []}
     base = {} if suite is None else load_suite(suite).evaluation
-    settings = validated(EvaluationSettings, {**base, **stated}, "option")
+    settings = validated(EvaluationSettings, {**base, **stated}, "option", spelt=option_name)
     complete = run_evaluation(settings, output, as_json=as_json, quiet=quiet)
     if not complete:
         raise typer.Exit(130)

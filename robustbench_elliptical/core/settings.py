@@ -1,6 +1,6 @@
 """Turn pydantic's validation report into the one sentence that a user gets."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -12,7 +12,13 @@ __all__ = ["validated"]
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-def validated(schema: type[Settings], values: Mapping[str, Any], subject: str) -> Settings:
+def validated(
+    schema: type[Settings],
+    values: Mapping[str, Any],
+    subject: str,
+    *,
+    spelt: Callable[[str], str] | None = None,
+) -> Settings:
     """Build `schema` from `values`.
 
     Parameters
@@ -23,6 +29,8 @@ def validated(schema: type[Settings], values: Mapping[str, Any], subject: str) -
         Its fields, from a file or the command line.
     subject
         What they belong to, for the message ("attack pgd", "card my-card.toml").
+    spelt
+        How the user writes a field, where not by its name: as an option of the command line.
 
     Raises
     ------
@@ -35,7 +43,8 @@ def validated(schema: type[Settings], values: Mapping[str, Any], subject: str) -
         problems = error.errors(include_url=False)
     # A misspelled required field is both missing and extra; the extra one says what to mend.
     problem = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
-    place = ".".join(str(part) for part in problem["loc"])
+    parts = [str(part) for part in problem["loc"]]
+    place = ".".join([spelt(parts[0])] if parts and spelt else parts)
     if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
         raise UnknownNameError(f"setting of {subject}", place, schema.model_fields)
     message = problem["msg"].removeprefix("Value error, ")
@@ -43,4 +52,5 @@ def validated(schema: type[Settings], values: Mapping[str, Any], subject: str) -
         message = "is no known field; check its spelling or remove it"
     message = message[:1].lower() + message[1:]
     given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
-    raise UsageError(f"{subject}: {place + ': ' if place else ''}{message}{given}")
+    joint = " " if spelt else ": "
+    raise UsageError(f"{subject}{joint + place if place else ''}: {message}{given}")

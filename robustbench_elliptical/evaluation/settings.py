@@ -11,7 +11,7 @@ from robustbench_elliptical.core.errors import UnknownNameError, UsageError
 from robustbench_elliptical.data import DATA
 from robustbench_elliptical.data.text import TEXT, SplitName
 
-__all__ = ["CLEAN", "EvaluationSettings", "Task"]
+__all__ = ["CLEAN", "EvaluationSettings", "Task", "option_name"]
 
 Task = Literal["image-classification", "language-modelling"]
 
@@ -178,8 +178,15 @@ class EvaluationSettings(BaseModel):
             idle = sorted(names & self.model_fields_set) if task not in tasks else []
             if idle:
                 raise UsageError(
-                    f"{idle[0]} is for {kinds[task]}, and no model given is; leave it out"
+                    f"{idle[0]} ({option_name(idle[0])}) is for {kinds[task]}, and no model given "
+                    "is; leave it out"
                 )
+
+
+def option_name(setting: str) -> str:
+    """Return how the command line calls a setting: ``--epsilon`` for ``epsilons``."""
+    repeatable = {"models": "model", "attacks": "attack", "epsilons": "epsilon", "rates": "rate"}
+    return f"--{repeatable.get(setting, setting).replace('_', '-')}"
 
 
 def _task_of_attack(text: str) -> Task:

@@ -134,8 +134,8 @@ def test_each_task_gets_its_own_attacks_and_data():
         ({"data": ("sotu",)}, "data sotu is for text"),
         ({"attacks": ("wrod-swap",)}, "did you mean 'word-swap'"),
         ({"data": ("stou",)}, "did you mean 'sotu'"),
-        ({"window": 20}, "window is for text, and no model given is; leave it out"),
-        ({"rates": ("1%",)}, "rates is for text"),
+        ({"window": 20}, r"window \(--window\) is for text, and no model given is; leave it out"),
+        ({"rates": ("1%",)}, r"rates \(--rate\) is for text"),
     ],
 )
 def test_what_no_model_can_use_is_refused(given, message):
@@ -145,6 +145,6 @@ def test_what_no_model_can_use_is_refused(given, message):
 
 def test_a_setting_of_images_is_refused_for_text_alone():
     settings = EvaluationSettings(epsilons=("8/255",))
-    with pytest.raises(UsageError, match="epsilons is for images"):
+    with pytest.raises(UsageError, match=r"epsilons \(--epsilon\) is for images"):
         settings.check_tasks(["language-modelling"])
     settings.check_tasks(["language-modelling", "image-classification"])
