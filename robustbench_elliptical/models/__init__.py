@@ -3,12 +3,16 @@
 Knows nothing about attacks or data sets. To load one::
 
     from robustbench_elliptical.models import load_model
-from robustbench_elliptical.models.text_model import EvaluatedLanguageModel
+
     model = load_model("deit-tiny-elliptical", checkpoint="weights.pth")
 """
 
 from robustbench_elliptical.models.architecture import (
     AttentionChoice,
+    DistilledArchitecture,
+    FanArchitecture,
+    ImageArchitecture,
+    RvtArchitecture,
     VisionTransformerArchitecture,
     build_network,
 )
@@ -42,8 +46,11 @@ __all__ = [
     "AttentionChoice",
     "Card",
     "CheckpointFile",
+    "DistilledArchitecture",
     "EncodedDocument",
     "EvaluatedLanguageModel",
+    "FanArchitecture",
+    "ImageArchitecture",
     "ImageCard",
     "ImageClassifier",
     "InputNormalisation",
@@ -53,6 +60,7 @@ __all__ = [
     "ModelChoice",
     "ModelDescription",
     "PerplexityMeasurement",
+    "RvtArchitecture",
     "Task",
     "Training",
     "VisionTransformerArchitecture",

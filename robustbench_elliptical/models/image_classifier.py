@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from robustbench_elliptical.core.errors import UsageError
 from robustbench_elliptical.models.attention import AttentionMechanism
 from robustbench_elliptical.models.attention.base import GradientMode
-from robustbench_elliptical.models.backbones import AttentionVisionTransformer
-from robustbench_elliptical.models.backbones.vision_transformer import BlockTrace
+from robustbench_elliptical.models.backbones import AttentionNetwork, BlockTrace
 from robustbench_elliptical.models.description import ModelDescription
 from robustbench_elliptical.models.outputs import unwrap_logits
+from robustbench_elliptical.models.single_images import steady_batch_norms
 
 __all__ = ["ImageClassifier"]
 
@@ -56,6 +56,7 @@ class ImageClassifier(nn.Module):
         description: ModelDescription | None = None,
     ) -> None:
         super().__init__()
+        steady_batch_norms(network)
         channels = input_shape[0]
         if not (len(mean) == len(std) == channels and all(each > 0 for each in std)):
             raise UsageError(
@@ -95,7 +96,7 @@ class ImageClassifier(nn.Module):
             If the images have another shape or integer pixels, or the network returns no logits.
         """
         normalised = self.normalised(images)
-        if sample_keys is not None and isinstance(self.network, AttentionVisionTransformer):
+        if sample_keys is not None and isinstance(self.network, AttentionNetwork):
             output = self.network(normalised, sample_keys)
         else:
             output = self.network(normalised)
@@ -111,7 +112,7 @@ class ImageClassifier(nn.Module):
         TypeError
             If the network isn't one whose attention is a registered mechanism.
         """
-        if not isinstance(self.network, AttentionVisionTransformer):
+        if not isinstance(self.network, AttentionNetwork):
             raise TypeError(f"model {self.name} has no registered attention mechanism to trace")
         return self.network.trace(self.normalised(images), sample_keys)
 
@@ -131,6 +132,7 @@ class ImageClassifier(nn.Module):
             self.description = self.description.model_copy(update={"gradient_mode": mode})
 
     def normalised(self, images: Tensor) -> Tensor:
+        """Return what the network takes; raises `UsageError` as `forward` does."""
         if images.ndim != 4 or tuple(images.shape[1:]) != self.input_shape:
             expected = ", ".join(map(str, self.input_shape))
             raise UsageError(

@@ -5,20 +5,24 @@ the model's default weights (or for those that a tag after the dot names).
 """
 
 import math
+import sys
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
 import timm
 from timm.data import resolve_data_config
-from torch import nn
+from torch import Tensor, nn
 
 from robustbench_elliptical.core.errors import UnknownNameError, UsageError
 from robustbench_elliptical.core.preprocessing import Preprocessing
 from robustbench_elliptical.models.cards import InputNormalisation
 
-__all__ = ["PREFIX", "build_timm", "timm_data_config"]
+__all__ = ["PREFIX", "build_timm", "timm_data_config", "with_timm_names"]
 
 PREFIX = "timm:"
+_COMPUTED = ("relative_position_index", "attn_mask")
+"""Ends of names that older files store although a network computes them."""
 
 
 def build_timm(name: str) -> nn.Module:
@@ -42,6 +46,37 @@ def build_timm(name: str) -> nn.Module:
     if getattr(network, "num_classes", 0) < 2:
         raise UsageError(f"timm model {name!r} has no classifier; give one that has")
     return network
+
+
+def with_timm_names(state: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors of a checkpoint by the names that timm has for them today.
+
+    timm knows how the authors of each architecture, and its own older versions, named them. A
+    translation that would lose, invent or resize a tensor is not used: strict loading then says
+    what doesn't fit.
+
+    Parameters
+    ----------
+    state
+        Tensors by any name; returned as they are where they already have the network's names, or
+        timm can't translate them.
+    network
+        What `build_timm` returns.
+    """
+    given = dict(state)
+    translate = getattr(sys.modules[type(network).__module__], "checkpoint_filter_fn", None)
+    if given.keys() == network.state_dict().keys() or translate is None:
+        return given
+    try:
+        translated: dict[str, Tensor] = translate(dict(given), network)
+    except (AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError):
+        return given
+    known = {name: each for name, each in given.items() if not name.endswith(_COMPUTED)}
+    return translated if _numbers(translated) == _numbers(known) else given
+
+
+def _numbers(state: Mapping[str, Tensor]) -> int:
+    return sum(each.numel() for each in state.values())
 
 
 def timm_data_config(

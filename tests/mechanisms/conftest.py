@@ -114,7 +114,7 @@ def _paths_agree(mechanism, make_inputs, causal, *, rows, linear):
         if rows:
             assert torch.allclose(weights.sum(-1), torch.ones(2, HEADS, 10).double(), atol=1e-12)
             assert bool((weights >= 0).all())
-    assert mechanism.capabilities.row_stochastic == rows
+    assert mechanism.flags.row_stochastic == rows
 
 
 def _a_sample_is_alone(mechanism, inputs):

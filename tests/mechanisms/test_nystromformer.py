@@ -94,7 +94,7 @@ def test_only_the_released_start_couples_the_batch(build, make_inputs):
         mechanism = build("nystromformer", settings)
         before, after = (mechanism(each, {})[0][0] for each in (inputs, others))
         assert torch.allclose(before, after, rtol=0, atol=1e-12) != coupled
-    assert mechanism.capabilities.batch_coupled == "with-settings"
+    assert mechanism.flags.batch_coupled
 
 
 def test_convolution_of_the_values_by_hand(build, make_inputs):

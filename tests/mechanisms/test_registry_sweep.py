@@ -14,6 +14,7 @@ from robustbench_elliptical.models.attention import (
     HeadInputs,
     LayerShape,
     build_mechanism,
+    capabilities_of,
 )
 from robustbench_elliptical.models.language import DecoderArchitecture, build_language_model
 
@@ -32,7 +33,7 @@ SETTINGS = {
     "spkde": {"iterations": 4},
 }
 NAMES = sorted(MECHANISMS)
-CAUSAL = [name for name in NAMES if MECHANISMS[name].capabilities.causal != "no"]
+CAUSAL = [name for name in NAMES if capabilities_of(name, SETTINGS.get(name, {})).causal == "exact"]
 LAYER = LayerShape(dim=8, num_heads=2, head_dim=4, index=1, depth=3, num_tokens=8)
 SIZES = {"layers": 2, "d_model": 8, "num_heads": 2, "d_head": 4, "d_inner": 8}
 DECODER = DecoderArchitecture(vocab_size=12, context_length=8, **SIZES)
@@ -79,7 +80,7 @@ def test_fused_equals_explicit_and_rows_are_what_the_capability_says(name):
         assert weights.shape == (2, 2, 8, 8)
         distributions = torch.allclose(weights.sum(-1), torch.ones_like(weights[..., 0]))
         distributions &= bool((weights >= 0).all())
-        assert distributions == mechanism.capabilities.row_stochastic
+        assert distributions == mechanism.flags.row_stochastic
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from robustbench_elliptical.core.errors import UnknownNameError, UsageError
 from robustbench_elliptical.models.attention import (
-    MECHANISMS,
     HeadInputs,
     LayerShape,
     build_mechanism,
@@ -114,11 +113,9 @@ def test_gradients_are_right(name, settings):
     assert torch.autograd.gradcheck(attend, leaves, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in SETTINGS if MECHANISMS[name].capabilities.causal == "exact"]
-)
-def test_the_causal_mask_hides_later_tokens_where_promised(name):
-    mechanism = build_mechanism(name, LAYER, SETTINGS[name][0])
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_the_causal_mask_hides_later_tokens_where_promised(name, settings):
+    mechanism = build_mechanism(name, LAYER, settings)
     inputs, state = make_inputs()
     changed = inputs._replace(
         causal=True, key=inputs.key.clone(), value=inputs.value.clone(), query=inputs.query.clone()
@@ -126,7 +123,8 @@ def test_the_causal_mask_hides_later_tokens_where_promised(name):
     for tensor in (changed.key, changed.value, changed.query):
         tensor[:, :, 4:] += 1
     before = mechanism(inputs._replace(causal=True), state)[0]
-    assert torch.equal(mechanism(changed, state)[0][:, :, :4], before[:, :, :4])
+    kept = torch.equal(mechanism(changed, state)[0][:, :, :4], before[:, :, :4])
+    assert kept == (mechanism.flags.causal == "exact")
 
 
 def test_identity_metric_is_softmax():

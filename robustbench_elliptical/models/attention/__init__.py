@@ -24,14 +24,22 @@ from robustbench_elliptical.models.attention.energy_gated import (
     EnergyGatedAttention,
     EnergyGatedSettings,
 )
+from robustbench_elliptical.models.attention.flags import (
+    FlagNote,
+    SettingBehind,
+    capabilities_of,
+    flag_notes,
+    flag_words,
+    setting_behind,
+)
 from robustbench_elliptical.models.attention.forgetting import (
     ForgettingAttention,
     ForgettingSettings,
 )
 from robustbench_elliptical.models.attention.fourier import FourierAttention, FourierSettings
 from robustbench_elliptical.models.attention.gated import GatedAttention, GatedSettings
+from robustbench_elliptical.models.attention.gaussian_kernel import KernelSettings
 from robustbench_elliptical.models.attention.kde import KernelDensityAttention
-from robustbench_elliptical.models.attention.kernel_density import KernelSettings
 from robustbench_elliptical.models.attention.lightning import LightningAttention, LightningSettings
 from robustbench_elliptical.models.attention.linformer import LinformerAttention, LinformerSettings
 from robustbench_elliptical.models.attention.longformer import (
@@ -83,6 +91,7 @@ __all__ = [
     "EllipticalSettings",
     "EnergyGatedAttention",
     "EnergyGatedSettings",
+    "FlagNote",
     "ForgettingAttention",
     "ForgettingSettings",
     "FourierAttention",
@@ -121,9 +130,14 @@ __all__ = [
     "ReformerSettings",
     "RobustDensityAttention",
     "RobustDensitySettings",
+    "SettingBehind",
     "SoftmaxAttention",
     "State",
     "UnliftedAttention",
     "build_mechanism",
+    "capabilities_of",
     "estimate_metric",
+    "flag_notes",
+    "flag_words",
+    "setting_behind",
 ]

@@ -27,6 +27,7 @@ __all__ = [
     "AttentionMechanism",
     "Capabilities",
     "Explicit",
+    "Flag",
     "GradientMode",
     "HeadInputs",
     "LayerShape",
@@ -39,29 +40,35 @@ __all__ = [
 
 State = dict[str, Tensor]
 GradientMode = Literal["detached", "through"]
+Flag = bool | Literal["with-settings"]
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a mechanism can do and where it is dangerous."""
+    """What a mechanism can do and where it is dangerous.
 
-    causal: Literal["exact", "with-settings", "no"] = "exact"
-    """Whether a causal mask makes every output independent of later tokens; with-settings: only
-    under some of the mechanism's settings."""
-    fixed_length: bool = False
-    """Whether its parameters tie it to one number of tokens."""
-    stochastic: bool = False
-    """Whether two evaluations of one input may differ."""
-    detached_statistics: bool = False
-    """Whether gradients skip a statistic of the input; then `gradient_mode` has an effect."""
-    auxiliary_loss: bool = False
+    A class states a summary over its settings, in which a flag that they decide is
+    ``"with-settings"``. `AttentionMechanism.capabilities_for` decides every flag.
+    """
+
+    causal: Literal["exact", "leaks", "no", "with-settings"] = "exact"
+    """exact: a causal mask makes every output independent of later tokens; leaks: it is taken, but
+    later tokens reach earlier outputs, as published; no: there is no causal form."""
+    fixed_length: Flag = False
+    """Whether it takes no more tokens than it was built for, having parameters for each."""
+    stochastic: Flag = False
+    """Whether it draws at random for each sample, in evaluation too. The draw follows from a seed
+    and the sample's key: under one key two evaluations agree, under another they differ."""
+    batch_coupled: Flag = False
+    """Whether a sample's output depends on the other samples of its batch. Only settings that
+    restore the behaviour of released code do that."""
+    detached_statistics: Flag = False
+    """Whether gradients can skip a statistic of the input; `gradient_mode` says if they do."""
+    auxiliary_loss: Flag = False
     """Whether training adds a loss of the mechanism's own."""
-    row_stochastic: bool = True
+    row_stochastic: Flag = True
     """Whether the explicit path's weights are distributions over the keys: none negative, rows sum
     to 1."""
-    batch_coupled: Literal["no", "with-settings"] = "no"
-    """Whether a sample's output depends on the other samples of its batch; with-settings: under
-    some settings, which restore the behaviour of released code."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,10 @@ class MechanismSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Return a mechanism's summary with every flag decided that depends on these settings."""
+        return summary
+
 
 class AttentionMechanism(nn.Module, ABC):
     """One attention mechanism in one block.
@@ -137,6 +148,7 @@ class AttentionMechanism(nn.Module, ABC):
     """
 
     capabilities: ClassVar[Capabilities]
+    """The flags over all settings."""
     Settings: ClassVar[type[MechanismSettings]]
 
     def __init__(self, layer: LayerShape, settings: MechanismSettings) -> None:
@@ -145,10 +157,20 @@ class AttentionMechanism(nn.Module, ABC):
         self.settings = settings
         self.gradient_mode: GradientMode = "detached"
 
+    @classmethod
+    def capabilities_for(cls, settings: MechanismSettings) -> Capabilities:
+        """Return the flags under given settings, an instance of `Settings`; all are decided."""
+        return settings.decide(cls.capabilities)
+
+    @property
+    def flags(self) -> Capabilities:
+        """The flags under this mechanism's settings."""
+        return self.capabilities_for(self.settings)
+
     @property
     def skips_gradients(self) -> bool:
         """Whether gradients of the input now skip a statistic of it."""
-        return self.capabilities.detached_statistics and self.gradient_mode == "detached"
+        return bool(self.flags.detached_statistics) and self.gradient_mode == "detached"
 
     @abstractmethod
     def lift(self, inputs: HeadInputs, state: State) -> tuple[Lifted, State]:

@@ -7,6 +7,7 @@ its state dict is that of plain attention and nothing in a checkpoint says that 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -80,11 +81,25 @@ class EllipticalSettings(MechanismSettings):
             raise ValueError("statistic median has no prefix scope; use statistic mean")
         return self
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say what the metric depends on; scaled by its own mean, the constant control is 1."""
+        used = self.blocks != ()
+        one = self.metric == "constant" and self.scaling == "mean"
+        estimated = used and self.metric in ("estimated", "constant") and not one
+        return replace(
+            summary,
+            causal="leaks" if estimated and self.metric_scope == "window" else "exact",
+            stochastic=used and self.metric == "random",
+            detached_statistics=estimated,
+        )
+
 
 class EllipticalAttention(AttentionMechanism):
     """softmax((q * m) k^T / sqrt(head_dim)) v with m of shape (batch, heads, 1 or N, head_dim)."""
 
-    capabilities = Capabilities(causal="with-settings", detached_statistics=True)
+    capabilities = Capabilities(
+        causal="with-settings", stochastic="with-settings", detached_statistics="with-settings"
+    )
     Settings = EllipticalSettings
 
     def __init__(self, layer: LayerShape, settings: EllipticalSettings) -> None:
@@ -104,8 +119,7 @@ class EllipticalAttention(AttentionMechanism):
     @property
     def skips_gradients(self) -> bool:
         """Whether this block has an estimated metric whose gradient is detached."""
-        estimated = self.options.metric in ("estimated", "constant")
-        return self.has_metric and estimated and super().skips_gradients
+        return self.has_metric and super().skips_gradients
 
     def lift(self, inputs: HeadInputs, state: State) -> tuple[Lifted, State]:
         """Stretch the queries by the metric; pass this block's values on."""

@@ -13,12 +13,15 @@ that; rows then sum to less than 1. Its kernel also reads a one-element R beyond
 |sin(u) / u| is held above 1e-12, where its logarithm has no gradient.
 """
 
-from typing import Literal
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.autograd import Function
 
 from robustbench_elliptical.models.attention.base import (
     MECHANISMS,
@@ -34,7 +37,21 @@ from robustbench_elliptical.models.attention.shared import UnliftedAttention, of
 __all__ = ["FourierAttention", "FourierSettings", "log_fourier_kernel"]
 
 _LEAST_FACTOR = 1e-12
+_LEAST_ANGLE = 1e-20
 _RELEASED_EPS = 1e-6
+_SERIES_TO = 0.25
+_SLOPE_THERE = 1 / _SERIES_TO - 1 / math.tan(_SERIES_TO)
+# 1 / u - cot(u) = u / 3 + u^3 / 45 + ..., |B_2n| (2 u)^2n / ((2n)! u) with Bernoulli numbers B.
+_SERIES = (
+    1 / 3,
+    1 / 45,
+    2 / 945,
+    1 / 4725,
+    2 / 93555,
+    1382 / 638512875,
+    4 / 18243225,
+    3617 / 162820783125,
+)
 
 
 class FourierSettings(MechanismSettings):
@@ -56,11 +73,15 @@ class FourierSettings(MechanismSettings):
             raise ValueError(f"must be even, got {power}")
         return power
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say that weights sum to less than 1 where something is added to the sum of K."""
+        return replace(summary, row_stochastic=self.eps_mode == "none")
+
 
 class FourierAttention(UnliftedAttention):
     """sum_j K_ij v_j / sum_j K_ij with a product of sinc powers for K."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(row_stochastic="with-settings")
     Settings = FourierSettings
 
     def __init__(self, layer: LayerShape, settings: FourierSettings) -> None:
@@ -95,30 +116,76 @@ class FourierAttention(UnliftedAttention):
 def log_fourier_kernel(query: Tensor, key: Tensor, radius: Tensor, power: int = 4) -> Tensor:
     """Return log K, shape (..., queries, keys).
 
+    Memory, that kept for the gradient included, is of a few such matrices: no more for more
+    coordinates.
+
     Parameters
     ----------
     query, key
-        Shape (..., tokens, head_dim).
+        Shape (..., tokens, head_dim), float32 or float64.
     radius
         Shape (1,) or (head_dim,).
     power
         The even p.
     """
-    radii = radius.expand(query.shape[-1]).unbind()
-    logs = torch.zeros_like(query[..., :1]) * torch.zeros_like(key[..., :1]).transpose(-2, -1)
-    for each in zip(query.unbind(-1), key.unbind(-1), radii, strict=True):
-        if torch.is_grad_enabled():
-            # Redone for the gradient: what it would keep is as large as all of q_id - k_jd.
-            term = checkpoint(_log_factor, *each, use_reentrant=False, preserve_rng_state=False)
-        else:
-            term = _log_factor(*each)
-        logs = logs + term
+    logs: Tensor = _SumOfLogs.apply(query, key, radius.expand(query.shape[-1]))
     return power * logs
 
 
-def _log_factor(query: Tensor, key: Tensor, radius: Tensor) -> Tensor:
-    angles = radius * (query.unsqueeze(-1) - key.unsqueeze(-2))
-    return torch.sinc(angles / torch.pi).abs().clamp_min(_LEAST_FACTOR).log()
+class _SumOfLogs(Function):
+    """sum over d of log |sin(u_d) / u_d| with u_d = R_d (q_id - k_jd).
+
+    The gradient of a summand by u is cot(u) - 1 / u. It is computed anew from the inputs: what
+    autograd would keep is as large as all of the u.
+    """
+
+    @staticmethod
+    def forward(query: Tensor, key: Tensor, radii: Tensor) -> Tensor:
+        logs = query.new_zeros((*query.shape[:-1], key.shape[-2]))
+        for angles in _angles(query, key, radii):
+            # From 0 the function is even; at 1e-20 sin(u) / u is 1 to the last digit.
+            size = angles.abs_().clamp_min_(_LEAST_ANGLE)
+            logs += size.sin().div_(size).abs_().clamp_min_(_LEAST_FACTOR).log_()
+        return logs
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:  # noqa: ARG004
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, radii = ctx.saved_tensors
+        by_query, by_key = [], []
+        for angles in _angles(query, key, radii):
+            slopes = upstream * _slopes(angles)
+            by_query.append(slopes.sum(dim=-1))
+            by_key.append(-slopes.sum(dim=-2))
+        rows, columns = torch.stack(by_query, dim=-1), torch.stack(by_key, dim=-1)
+        by_radius = (rows * query).flatten(0, -2).sum(0) + (columns * key).flatten(0, -2).sum(0)
+        return radii * rows, radii * columns, by_radius
+
+
+def _angles(query: Tensor, key: Tensor, radii: Tensor) -> Iterator[Tensor]:
+    """Yield the u of each coordinate, shape (..., queries, keys)."""
+    for q, k, radius in zip(query.unbind(-1), key.unbind(-1), radii.unbind(), strict=True):
+        yield (q.unsqueeze(-1) - k.unsqueeze(-2)) * radius
+
+
+def _slopes(angles: Tensor) -> Tensor:
+    """Return the derivative of log |sin(u) / u|, 0 where the factor is held.
+
+    From `_SERIES_TO` on by cot(u) - 1 / u, of which no digit is left for small u; below by its
+    power series. Each is continued by a constant, so that their sum needs no masks.
+    """
+    size = angles.abs()
+    small, large = size.clamp_max(_SERIES_TO), size.clamp_min(_SERIES_TO)
+    series = _SERIES if angles.dtype == torch.float64 else _SERIES[:4]
+    square, total = small * small, torch.zeros_like(small)
+    for coefficient in reversed(series):
+        total = total * square + coefficient
+    held = large.sin().abs() < _LEAST_FACTOR * large
+    closed = (large.tan().reciprocal() - large.reciprocal()).masked_fill(held, 0)
+    return (closed + _SLOPE_THERE - small * total) * angles.sign()
 
 
 MECHANISMS.add("fourier", FourierAttention)

@@ -16,7 +16,7 @@ from robustbench_elliptical.models.attention.base import (
     Lifted,
     State,
 )
-from robustbench_elliptical.models.attention.kernel_density import (
+from robustbench_elliptical.models.attention.gaussian_kernel import (
     KernelSettings,
     coefficient_of,
     kernel_attention,

@@ -15,6 +15,7 @@ One component is softmax attention only for keys of one length, as |k|^2 does no
 released "soft" rule, which overwrites pi in every training forward, is left out.
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import torch
@@ -68,11 +69,19 @@ class MixtureKeysSettings(MechanismSettings):
     eps_mode: Literal["none", "released"] = "none"
     """Whether 1e-6 is added to the sum of the exponentials, as in the released code."""
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say what ties the model to a length: pi, which the rule hard has not."""
+        return replace(
+            summary,
+            fixed_length=self.pi_scope == "position" and self.rule == "mixture",
+            row_stochastic=self.eps_mode == "none",
+        )
+
 
 class MixtureKeysAttention(AttentionMechanism):
     """softmax over keys of log sum_r pi_r exp(-|q - k_r|^2 / (2 sigma_r^2)), times v."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(fixed_length="with-settings", row_stochastic="with-settings")
     Settings = MixtureKeysSettings
 
     def __init__(self, layer: LayerShape, settings: MixtureKeysSettings) -> None:

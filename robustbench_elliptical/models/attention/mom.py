@@ -4,7 +4,9 @@ Humbert et al., ICML 2022, in attention: Han et al., NeurIPS 2023 (arXiv 2210.05
 Split the keys into blocks. For query i the density of block b is the mean of
 K_ij = exp(-c |q_i - k_j|^2) over its keys; take the block whose density is the median of those of
 the blocks, and attend inside it. Fewer than half of the blocks corrupted can't move that density
-past those of clean blocks. The choice is piecewise constant: it has no gradient to give.
+past those of clean blocks. The choice is piecewise constant: its gradient is 0
+wherever it has one, so there is nothing to detach and no `gradient_mode`. Attacks that use no
+gradients see it.
 
 By default the blocks are a partition, drawn once from `seed` for each layer, which is part of the
 settings and not of the state dict. Any R tokens in a row from a multiple of R on are in R different
@@ -20,6 +22,7 @@ trained in one mode is not valid in another. The released language model masks q
 means keys and has no counterpart here.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -37,7 +40,7 @@ from robustbench_elliptical.models.attention.base import (
     Lifted,
     State,
 )
-from robustbench_elliptical.models.attention.kernel_density import (
+from robustbench_elliptical.models.attention.gaussian_kernel import (
     KernelSettings,
     coefficient_of,
     kernel_attention,
@@ -69,11 +72,25 @@ class MedianOfMeansSettings(KernelSettings):
     seed: int = Field(default=0, ge=0)
     """Seed of the blocks."""
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say what the choice of a block depends on, if there are different ones at all."""
+        partition = self.mode == "partition"
+        drawn = self.blocks > 1 if partition else self.outlier_fraction > 0
+        coupled = drawn and self.blocks > 1 and self.scope == "released-batch"
+        return replace(
+            summary,
+            causal="exact" if self.scope == "query" else "no",
+            stochastic=drawn and self.draw == "per-sample",
+            batch_coupled=coupled,
+        )
+
 
 class MedianOfMeansAttention(AttentionMechanism):
     """softmax(-c |q - k|^2) v over the keys of the median block."""
 
-    capabilities = Capabilities(causal="with-settings", batch_coupled="with-settings")
+    capabilities = Capabilities(
+        causal="with-settings", stochastic="with-settings", batch_coupled="with-settings"
+    )
     Settings = MedianOfMeansSettings
     draws: Tensor
 

@@ -13,6 +13,7 @@ landmarks don't divide the tokens, instead of zeros appended to the input. Rows 
 to 1 only with an exact inverse. Each landmark mixes future tokens in: there is no causal form.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -65,6 +66,11 @@ class NystromformerSettings(MechanismSettings):
         if width and width % 2 == 0:
             raise ValueError("must be odd, or 0 for none")
         return width
+
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say whether samples share the start of the iteration."""
+        coupled = self.inverse == "iterative" and self.inverse_start == "released-batch-maximum"
+        return replace(summary, batch_coupled=coupled)
 
 
 class NystromformerAttention(UnliftedAttention):

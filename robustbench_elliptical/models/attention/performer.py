@@ -17,6 +17,7 @@ orthogonal (`projection`), draws anew in every training forward (not offered), a
 hyperbolic. The released Long Range Arena model has 256 with kernel relu.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -63,11 +64,15 @@ class PerformerSettings(MechanismSettings):
     seed: int = Field(default=0, ge=0)
     """Seed of w."""
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say that weights sum to less than 1 where something is added to the denominator."""
+        return replace(summary, row_stochastic=self.eps_mode == "none")
+
 
 class PerformerAttention(UnliftedAttention):
     """phi(Q) (phi(K)^T V) / (phi(Q) phi(K)^T 1) with random features phi."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(row_stochastic="with-settings")
     Settings = PerformerSettings
     projection: Tensor
 

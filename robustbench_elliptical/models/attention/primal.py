@@ -15,6 +15,7 @@ training loop.
 X_s sees every token: there is no causal form.
 """
 
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -55,6 +56,10 @@ class PrimalSettings(MechanismSettings):
     trace: Literal["projected", "released-parameters"] = "projected"
     """The trace in J: of W_e(X)^T W_r(X) (the paper), or of the parameters W_e^T W_r."""
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say that a loss of weight 0 is none."""
+        return replace(summary, auxiliary_loss=self.loss_weight > 0)
+
 
 class _Scores(NamedTuple):
     left: Tensor
@@ -70,7 +75,7 @@ class _Scores(NamedTuple):
 class PrimalAttention(UnliftedAttention):
     """out([q^ W_e(X), k^ W_r(X)])."""
 
-    capabilities = Capabilities(causal="no", auxiliary_loss=True, row_stochastic=False)
+    capabilities = Capabilities(causal="no", auxiliary_loss="with-settings", row_stochastic=False)
     Settings = PrimalSettings
 
     def __init__(self, layer: LayerShape, settings: PrimalSettings) -> None:

@@ -17,6 +17,7 @@ evaluations agree. Buckets are piecewise constant: gradients don't see a token c
 Computed as a mask over all pairs, without the cost of sorted chunks.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -63,6 +64,11 @@ class ReformerSettings(MechanismSettings):
         if self.buckets > 1 and self.buckets % 2:
             raise ValueError(f"buckets must be even, or 1 for no hashing, got {self.buckets}")
         return self
+
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say that the published cuts of several buckets depend on later tokens."""
+        sorts = self.chunks == "released-sorted" and self.buckets > 1
+        return replace(summary, causal="leaks" if sorts else "exact")
 
 
 class ReformerAttention(AttentionMechanism):

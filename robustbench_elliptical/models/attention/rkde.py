@@ -18,6 +18,7 @@ model's weights come out uniform, which is `kde`. Under a causal mask the weight
 each prefix, exactly.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -51,12 +52,25 @@ class RobustDensitySettings(WeightedDensitySettings):
     average: Literal["none", "released-batch-mean"] = "none"
     """Whether the weights are averaged over batch and heads before each further iteration."""
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say what depends on the weights, and on their averages between iterations.
+
+        With the released sign h is at least 1: where Hampel's c is no more, all weights are equal.
+        """
+        uniform = self.released_sign and self.loss == "hampel" and 3 * self.threshold <= 1
+        averages = self.average == "released-batch-mean" and self.iterations > 1
+        return replace(
+            super().decide(summary),
+            batch_coupled=averages and not uniform,
+            row_stochastic=uniform,
+        )
+
 
 class RobustDensityAttention(WeightedDensityAttention):
     """sum_j w_j K_ij v_j / sum_j u_j K_ij with M-estimated weights u, w; gradients flow."""
 
     capabilities = Capabilities(
-        causal="with-settings", row_stochastic=False, batch_coupled="with-settings"
+        causal="with-settings", batch_coupled="with-settings", row_stochastic="with-settings"
     )
     Settings = RobustDensitySettings
 

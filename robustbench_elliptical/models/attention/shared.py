@@ -110,7 +110,7 @@ class AuxiliaryLoss:
             logits = network(images)
         loss = cross_entropy(logits, labels) + auxiliary.mean()
 
-    Mechanisms whose capability `auxiliary_loss` is set add their loss to the state they hand on, so
+    Mechanisms whose flag `auxiliary_loss` is set add their loss to the state they hand on, so
     nothing is kept on a module; this reads it there. One forward at a time, in one thread.
 
     Parameters
@@ -123,7 +123,7 @@ class AuxiliaryLoss:
         self._mechanisms = [
             module
             for module in model.modules()
-            if isinstance(module, AttentionMechanism) and module.capabilities.auxiliary_loss
+            if isinstance(module, AttentionMechanism) and module.flags.auxiliary_loss
         ]
         self._handles: list[RemovableHandle] = []
         self.per_sample: Tensor | None = None

@@ -21,6 +21,7 @@ The 2014 paper projects in L2, where the product of two Gaussian kernels has hal
 The released attention does not halve it and neither does the default; `gram_coefficient` can.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -59,15 +60,25 @@ class ProjectedDensitySettings(WeightedDensitySettings):
     gradient_mode: GradientMode = "detached"
     """Whether gradients skip the weights (as released) or flow through them (adaptive attacks)."""
 
+    def decide(self, summary: Capabilities) -> Capabilities:
+        """Say what depends on the weights, which are all equal without outliers."""
+        weighs = self.outlier_fraction > 0
+        return replace(
+            super().decide(summary),
+            batch_coupled=weighs and self.gram_average == "released-batch-mean",
+            detached_statistics=weighs,
+            row_stochastic=not weighs,
+        )
+
 
 class ProjectedDensityAttention(WeightedDensityAttention):
     """sum_j w_j K_ij v_j / sum_j u_j K_ij with projected weights u, w."""
 
     capabilities = Capabilities(
         causal="with-settings",
-        detached_statistics=True,
-        row_stochastic=False,
         batch_coupled="with-settings",
+        detached_statistics="with-settings",
+        row_stochastic="with-settings",
     )
     Settings = ProjectedDensitySettings
 

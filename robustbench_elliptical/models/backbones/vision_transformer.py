@@ -5,39 +5,33 @@ own adds them under ``blocks.N.attn.mechanism``.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from timm.layers import Attention
 from timm.models.vision_transformer import Block, VisionTransformer
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from robustbench_elliptical.models.attention import (
-    AttentionMechanism,
     HeadInputs,
     LayerShape,
     State,
     build_mechanism,
 )
+from robustbench_elliptical.models.backbones.blocks import StateBlock, TokenMixing
+from robustbench_elliptical.models.backbones.network import AttentionNetwork, BlockTrace
 
 __all__ = ["AttentionVisionTransformer", "BlockTrace", "MechanismAttention", "MechanismBlock"]
 
 
-class BlockTrace(NamedTuple):
-    """What one block did, for reports."""
-
-    weights: Tensor
-    """Attention weights, shape (batch, heads, queries, keys)."""
-    tokens: Tensor
-    """Tokens after the block, shape (batch, tokens, dim)."""
-    state: State
-    """What the block handed on; Elliptical blocks put their ``metric`` here."""
-
-
-class MechanismAttention(Attention):  # type: ignore[misc]  # timm is untyped
+class MechanismAttention(TokenMixing, Attention):  # type: ignore[misc]  # timm is untyped
     """timm's projections around a mechanism; keys are those of `timm.layers.Attention`."""
 
-    mechanism: AttentionMechanism
+    qkv: nn.Module
+    q_norm: nn.Module
+    k_norm: nn.Module
+    num_heads: int
+    head_dim: int
 
     def head_inputs(self, tokens: Tensor, sample_keys: Tensor | None) -> HeadInputs:
         """Project tokens of shape (batch, tokens, dim) to queries, keys and values."""
@@ -48,42 +42,25 @@ class MechanismAttention(Attention):  # type: ignore[misc]  # timm is untyped
             self.q_norm(query), self.k_norm(key), value, tokens, sample_keys=sample_keys
         )
 
-    def merge_heads(self, heads: Tensor) -> Tensor:
-        """Project (batch, heads, tokens, head_dim) back to (batch, tokens, dim)."""
-        merged: Tensor = self.proj_drop(self.proj(heads.transpose(1, 2).flatten(2)))
-        return merged
 
-    def forward(
-        self, tokens: Tensor, state: State, sample_keys: Tensor | None = None
-    ) -> tuple[Tensor, State]:
-        """Attend; returns tokens of the same shape and the next block's state."""
-        heads, state = self.mechanism(self.head_inputs(tokens, sample_keys), state)
-        return self.merge_heads(heads), state
-
-
-class MechanismBlock(Block):  # type: ignore[misc]  # timm is untyped
+class MechanismBlock(StateBlock, Block):  # type: ignore[misc]  # timm is untyped
     """timm's pre-norm block that passes the attention state along."""
 
-    def forward(
-        self, tokens: Tensor, state: State, sample_keys: Tensor | None = None
-    ) -> tuple[Tensor, State]:
-        """Return tokens of the same shape and the next block's state."""
-        attended, state = self.attn(self.norm1(tokens), state, sample_keys)
-        return self._residuals(tokens, attended), state
+    norm2: nn.Module
+    mlp: nn.Module
+    ls1: nn.Module
+    ls2: nn.Module
+    drop_path1: nn.Module
+    drop_path2: nn.Module
 
-    def trace(self, tokens: Tensor, state: State, sample_keys: Tensor | None = None) -> BlockTrace:
-        """Do the same through the explicit path and keep what happened."""
-        inputs = self.attn.head_inputs(self.norm1(tokens), sample_keys)
-        heads, weights, state = self.attn.mechanism.explicit(inputs, state)
-        return BlockTrace(weights, self._residuals(tokens, self.attn.merge_heads(heads)), state)
-
-    def _residuals(self, tokens: Tensor, attended: Tensor) -> Tensor:
+    def residuals(self, tokens: Tensor, attended: Tensor) -> Tensor:
+        """Add the attended tokens, then what the MLP makes of the sum."""
         tokens = tokens + self.drop_path1(self.ls1(attended))
         output: Tensor = tokens + self.drop_path2(self.ls2(self.mlp(self.norm2(tokens))))
         return output
 
 
-class AttentionVisionTransformer(VisionTransformer):  # type: ignore[misc]  # timm is untyped
+class AttentionVisionTransformer(AttentionNetwork, VisionTransformer):  # type: ignore[misc]  # timm is untyped
     """A vision transformer whose attention is a registered mechanism.
 
     Parameters
@@ -112,6 +89,12 @@ class AttentionVisionTransformer(VisionTransformer):  # type: ignore[misc]  # ti
                 num_tokens=num_tokens,
             )
             attention.mechanism = build_mechanism(mechanism, layer, mechanism_settings or {})
+
+    @property
+    def grid_size(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        rows, columns = self.patch_embed.grid_size
+        return rows, columns
 
     def embed(self, images: Tensor) -> Tensor:
         """Return the tokens that enter the first block, shape (batch, tokens, dim)."""

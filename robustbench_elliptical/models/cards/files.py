@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import tomli_w
 
-from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.core.errors import UnknownNameError, UsageError
 from robustbench_elliptical.core.resources import shipped
 from robustbench_elliptical.core.settings import validated
 from robustbench_elliptical.core.toml import read_toml
+from robustbench_elliptical.models.architecture import FAMILIES
 from robustbench_elliptical.models.cards.attention import resolved_attention
 from robustbench_elliptical.models.cards.image import ImageCard
 from robustbench_elliptical.models.cards.language import LanguageCard
@@ -80,6 +81,7 @@ def card_to_toml(card: Card) -> str:
 def _card(values: Mapping[str, Any], subject: str) -> Card:
     task = values.get("task", "image-classification")
     if task == "image-classification":
+        _check_family(values, subject)
         return validated(ImageCard, values, subject)
     if task == "language-modelling":
         return validated(LanguageCard, values, subject)
@@ -87,6 +89,15 @@ def _card(values: Mapping[str, Any], subject: str) -> Card:
         f"{subject}: task: input should be 'image-classification' or 'language-modelling', "
         f"got {task!r}"
     )
+
+
+def _check_family(values: Mapping[str, Any], subject: str) -> None:
+    """Name an unknown family before anything that only another family would state."""
+    stated = values.get("architecture")
+    family = stated.get("family") if isinstance(stated, Mapping) else None
+    if isinstance(family, str) and family not in FAMILIES:
+        hint = "" if "task" in values else "A language model's card states its task."
+        raise UnknownNameError(f"architecture.family of {subject}", family, FAMILIES, hint)
 
 
 def _check_classes(card: ImageCard, subject: str) -> None:

@@ -5,10 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from robustbench_elliptical.core.preprocessing import Preprocessing
-from robustbench_elliptical.models.architecture import (
-    AttentionChoice,
-    VisionTransformerArchitecture,
-)
+from robustbench_elliptical.models.architecture import AnyArchitecture, AttentionChoice
 from robustbench_elliptical.models.cards.base import CardBase, CheckpointFile, Section, Training
 
 __all__ = ["ImageCard", "InputNormalisation", "Measurement"]
@@ -67,8 +64,8 @@ class ImageCard(CardBase):
     """What the model does."""
     classes: tuple[str, ...] | None = None
     """Names of the classes by label."""
-    architecture: VisionTransformerArchitecture
-    """The network, but for its attention."""
+    architecture: AnyArchitecture
+    """The network, but for its attention; its `family` says what it must state."""
     attention: AttentionChoice
     """The mechanism it was trained with, and its settings."""
     input: InputNormalisation

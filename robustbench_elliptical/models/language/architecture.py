@@ -7,8 +7,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from robustbench_elliptical.core.errors import UsageError
+from robustbench_elliptical.core.settings import validated
 from robustbench_elliptical.models.architecture import AttentionChoice
-from robustbench_elliptical.models.attention import MECHANISMS
+from robustbench_elliptical.models.attention import MECHANISMS, setting_behind
 from robustbench_elliptical.models.language.decoder import LanguageModel
 
 __all__ = [
@@ -118,9 +119,12 @@ def check_causal_settings(mechanism: str, settings: Mapping[str, Any]) -> None:
     Raises
     ------
     UsageError
-        If the mechanism has no causal form, or a setting that must be stated is left out.
+        If the mechanism has no causal form, at all or with these settings, or a setting is unknown,
+        out of range or must be stated and is left out. A causal form that leaks is taken, as
+        published; `causality_probe` measures it.
     """
-    if MECHANISMS[mechanism].capabilities.causal == "no":
+    kind = MECHANISMS[mechanism]
+    if kind.capabilities.causal == "no":
         raise UsageError(
             f"attention {mechanism} has no causal form; choose another for a language model"
         )
@@ -131,4 +135,13 @@ def check_causal_settings(mechanism: str, settings: Mapping[str, Any]) -> None:
         raise UsageError(
             f"attention {mechanism} of a language model must state {stated}: no checkpoint tells "
             "which it was trained with"
+        )
+    checked = validated(kind.Settings, settings, f"attention {mechanism}")
+    if kind.capabilities_for(checked).causal == "no":
+        behind = setting_behind(kind, checked, "causal")
+        setting = behind.name if behind else "attention"
+        reason = f" with {behind.name}={behind.value}" if behind else ""
+        raise UsageError(
+            f"attention {mechanism} has no causal form{reason}; "
+            f"choose another {setting} for a language model"
         )

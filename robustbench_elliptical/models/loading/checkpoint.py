@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.models.attention import MECHANISMS
+from robustbench_elliptical.models.attention import capabilities_of
 from robustbench_elliptical.models.attention.base import GradientMode
 from robustbench_elliptical.models.cards import Card, checkpoint_path
 from robustbench_elliptical.models.checkpoints import WeightsKind, read_checkpoint
@@ -73,7 +73,7 @@ def gradient_mode(card: Card, settings: Mapping[str, Any]) -> GradientMode | Non
     """Return the mode that resolved attention settings state; none where nothing is detached."""
     if card.attention is None:
         return None
-    if not MECHANISMS[card.attention.mechanism].capabilities.detached_statistics:
+    if not capabilities_of(card.attention.mechanism, settings).detached_statistics:
         return None
     mode: GradientMode = settings.get("gradient_mode", "detached")
     return mode

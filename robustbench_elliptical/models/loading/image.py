@@ -21,7 +21,13 @@ from robustbench_elliptical.models.loading.checkpoint import (
     read_weights,
 )
 from robustbench_elliptical.models.loading.finding import FoundCard
-from robustbench_elliptical.models.timm_models import PREFIX, build_timm, timm_data_config
+from robustbench_elliptical.models.loading.key_names import with_own_names
+from robustbench_elliptical.models.timm_models import (
+    PREFIX,
+    build_timm,
+    timm_data_config,
+    with_timm_names,
+)
 from robustbench_elliptical.models.weights import load_strictly
 
 __all__ = ["classifier_from_card", "classifier_from_timm"]
@@ -54,7 +60,7 @@ def classifier_from_card(
     loaded = read_weights(FoundCard(card, path, checkpoint), weights)
     with torch.random.fork_rng(devices=[]):
         network = build_network(card.architecture, card.attention, overrides=changes).float()
-    load_strictly(network, loaded.state, f"checkpoint {loaded.path}")
+    load_strictly(network, with_own_names(loaded.state, card), f"checkpoint {loaded.path}")
     size = card.architecture.image_size
     return _classifier(
         network,
@@ -102,7 +108,8 @@ def classifier_from_timm(
     timm_name = name.removeprefix(PREFIX)
     with torch.random.fork_rng(devices=[]):
         network = build_timm(timm_name).float()
-    load_strictly(network, read_checkpoint(checkpoint, weights=weights), f"checkpoint {checkpoint}")
+    state = with_timm_names(read_checkpoint(checkpoint, weights=weights), network)
+    load_strictly(network, state, f"checkpoint {checkpoint}")
     input_shape, normalisation, preprocessing = timm_data_config(network)
     return _classifier(
         network,
