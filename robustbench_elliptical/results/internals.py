@@ -40,7 +40,8 @@ class InternalsRecord(Record):
     epsilon: float
     """In [0, 1] pixels; 0 for `clean`."""
     samples: int
-    """Images averaged over: those of the examples that the model classifies right."""
+    """Images averaged over: those of the examples that the model classifies right and the attack
+    did not fail on."""
     token_similarity: list[Estimate]
     """Mean cosine of the angle between two different tokens: of the tokens that enter the first
     block, then after every block. Near 1, the tokens have collapsed to one."""

@@ -102,6 +102,7 @@ def test_the_default_folder_is_named_after_time_and_slug(elliptical_robust, tiny
         (["--limit", "some"], "option --limit: input should be a valid integer"),
         (["--seed", "-1"], "option --seed: input should be greater than or equal to 0"),
         (["--batch-size", "0"], "option --batch-size: input should be greater than or equal to 1"),
+        (["--examples", "-1"], "--examples: input should be greater than or equal to 0, got -1"),
         (["--device", "tpu9"], "device must be one that torch can compute on here"),
         (["--device", "meta"], "such as cpu, got 'meta'"),
         (["--attack", "clean", "--epsilon", "8"], "did you mean 8/255?"),

@@ -7,6 +7,7 @@ from scipy import stats
 
 from robustbench_elliptical.data import ImageBatch
 from robustbench_elliptical.evaluation import EvaluationSettings, evaluate
+from robustbench_elliptical.evaluation.images.internals import Witness
 from robustbench_elliptical.evaluation.images.internals.inside import look
 from robustbench_elliptical.evaluation.images.internals.measures import (
     attention_iou,
@@ -258,8 +259,6 @@ def test_results_with_pictures_are_read_back(images, tmp_path):
 
 
 def test_a_sample_that_is_wrong_when_clean_is_left_out():
-    from robustbench_elliptical.evaluation.images.internals import Witness
-
     model = classifier()
     witness = Witness(model, ["a", "b"], "0")
     batch = ImageBatch(torch.rand(2, 1, 8, 8), torch.tensor([0, 1]), ("a", "b"))
@@ -270,3 +269,24 @@ def test_a_sample_that_is_wrong_when_clean_is_left_out():
     assert [each.samples for each in records] == [1, 1]
     assert [each.mean for each in records[1].attention_iou] == pytest.approx([1.0] * 3)
     assert [each.sample_id for each in witness.pictures().records] == ["a"]
+
+
+def test_a_sample_that_an_attack_failed_on_is_left_out_of_it():
+    model = classifier()
+    witness = Witness(model, ["a", "b", "c"], "0")
+    pixels = torch.rand(3, 1, 8, 8)
+    batch = ImageBatch(pixels, torch.tensor([0, 1, 2]), ("a", "b", "c"))
+    clean, failing = Unit("tiny", "clean", None, 0.0), Unit("tiny", "pgd", "linf", 0.1)
+    points = pixels.clone()
+    points[0] = torch.nan
+    witness.see(clean, batch, pixels, np.ones(3, bool), np.array([0, 1, 2]))
+    witness.see(failing, batch, points, np.array([False, True, True]), np.array([-1, 1, 2]))
+    before, after = witness.internals()
+    assert (before.samples, after.samples) == (3, 2)
+    # The others did not move, so each is compared with itself.
+    assert [each.mean for each in after.attention_iou] == pytest.approx([1.0] * 3)
+    assert {change.mean for each in after.metric for change in each.change} == {0.0}
+    assert [each.sample_id for each in witness.pictures().records] == ["b", "c"]
+    broken = Unit("tiny", "other", "linf", 0.1)
+    witness.see(broken, batch, points, np.ones(3, bool), np.array([0, 1, 2]))
+    assert "other" not in {each.attack for each in witness.internals()}

@@ -17,7 +17,9 @@ def settings(tmp_path, batch):
 
 def test_a_network_of_ones_own(settings, model, margins):
     steps = []
-    results, samples, _ = evaluate(settings, models=[model], on_progress=lambda *a: steps.append(a))
+    results, samples, *_ = evaluate(
+        settings, models=[model], on_progress=lambda *a: steps.append(a)
+    )
     robust = {each.attack: each.robust for each in results.images.summaries}
     assert robust == {
         "clean": 14,

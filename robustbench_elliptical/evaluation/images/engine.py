@@ -131,13 +131,12 @@ def _attack(
             found = _attack_rows(
                 model, oracle, batch, targets, attack.choice, epsilon, seed, judged
             )
-            usable = torch.from_numpy(judged.outcomes[targets] != "failed")
-            rows = torch.from_numpy(targets)[usable].to(points.device)
-            points[rows] = found[usable.to(points.device)].to(points.dtype)
+            points[torch.from_numpy(targets).to(points.device)] = found.to(points)
         unit = Unit(model.name, attack.choice.label, attack.choice.norm, epsilon)
         _record(table, unit, batch, judged, oracle, time.perf_counter() - start)
         if witness is not None:
-            witness.see(unit, batch, points, answerable, judged.predictions)
+            usable = answerable & (judged.outcomes != "failed")
+            witness.see(unit, batch, points, usable, judged.predictions)
         on_unit(unit)
 
 

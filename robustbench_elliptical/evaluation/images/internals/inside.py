@@ -10,7 +10,7 @@ from robustbench_elliptical.evaluation.images.internals.measures import (
     token_similarity,
 )
 from robustbench_elliptical.models import ImageClassifier
-from robustbench_elliptical.models.backbones.vision_transformer import AttentionVisionTransformer
+from robustbench_elliptical.models.backbones import AttentionNetwork
 
 __all__ = ["Inside", "can_look", "look"]
 
@@ -25,6 +25,20 @@ class Inside(NamedTuple):
     the attention of some block is no map over patches."""
     metrics: dict[int, Tensor]
     """Diagonal of the metric by block, shape (batch, heads, head_dim)."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether every number is one."""
+        parts = (self.similarity, *self.maps, *self.metrics.values())
+        return all(bool(each.isfinite().all()) for each in parts)
+
+    def of(self, places: list[int]) -> "Inside":
+        """Return that of some of the images, in the order of their places."""
+        return Inside(
+            self.similarity[places],
+            tuple(each[places] for each in self.maps),
+            {block: each[places] for block, each in self.metrics.items()},
+        )
 
     def joined(self, other: "Inside") -> "Inside":
         """Return this and that of further images; maps only where both have them."""
@@ -42,7 +56,7 @@ class Inside(NamedTuple):
 
 def can_look(model: ImageClassifier) -> bool:
     """Whether the inside of a model can be seen: its network is the toolkit's own."""
-    return isinstance(model.network, AttentionVisionTransformer)
+    return isinstance(model.network, AttentionNetwork)
 
 
 @torch.no_grad()
@@ -59,11 +73,11 @@ def look(model: ImageClassifier, images: Tensor, sample_keys: Tensor) -> Inside:
         Keys of the samples, as the evaluation draws by them, shape (batch,), int64.
     """
     network = model.network
-    assert isinstance(network, AttentionVisionTransformer)
+    assert isinstance(network, AttentionNetwork)
     start = network.embed(model.normalised(images))
     _, blocks = model.trace(images, sample_keys)
     similarity = [token_similarity(each) for each in (start, *(block.tokens for block in blocks))]
-    rows, columns = network.patch_embed.grid_size
+    rows, columns = network.grid_size
     maps = [
         class_attention(block.weights, network.num_prefix_tokens, rows * columns)
         for block in blocks

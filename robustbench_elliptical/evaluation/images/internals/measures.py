@@ -47,13 +47,13 @@ def class_attention(weights: Tensor, prefix: int, patches: int) -> Tensor | None
     -------
     Tensor or None
         Shape (batch, patches), float64, not negative, with sum 1 (0 where nothing is attended);
-        None where the weights are no map over patches: of another size, or negative.
+        None where the weights are no map over patches: of another size, or negative in any head.
     """
     if prefix < 1 or tuple(weights.shape[-2:]) != (prefix + patches,) * 2:
         return None
-    attended = weights[:, :, 0, prefix:].double().mean(dim=1)
-    if not bool((attended >= 0).all()):
+    if not bool((weights >= 0).all()):
         return None
+    attended = weights[:, :, 0, prefix:].double().mean(dim=1)
     total = attended.sum(dim=1, keepdim=True)
     return torch.where(total > 0, attended / total.clamp_min(1e-300), torch.zeros_like(attended))
 

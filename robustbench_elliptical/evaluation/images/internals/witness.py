@@ -1,6 +1,6 @@
 """Watches an evaluation and keeps what went on inside a model on a few examples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,7 +30,8 @@ class _Sample(NamedTuple):
     label: int
     prediction: int
     image: Tensor
-    """Shape (channels, height, width), float16, on the CPU: a copy, since points move on."""
+    """Shape (channels, height, width), float16 in [0, 1], on the CPU: a copy, since points move
+    on. Rounding may have left a point outside by what `verify` tolerates, never here."""
 
 
 class Pictures(NamedTuple):
@@ -47,9 +48,13 @@ class _Seen:
     ids: set[str] = field(default_factory=set)
     """Examples that went by, also those that the model classifies wrong."""
     samples: list[_Sample] = field(default_factory=list)
-    """Those it classifies right when clean."""
+    """Those it classifies right when clean and the attack did not fail on."""
     inside: Inside | None = None
     """Of the same ones, in their order."""
+
+    def place(self, sample_id: str) -> int:
+        """Return where a sample stands."""
+        return [each.sample_id for each in self.samples].index(sample_id)
 
 
 class Witness:
@@ -82,7 +87,7 @@ class Witness:
         unit: Unit,
         batch: ImageBatch,
         points: Tensor,
-        right: npt.NDArray[np.bool_],
+        usable: npt.NDArray[np.bool_],
         predictions: npt.NDArray[np.int64],
     ) -> None:
         """Look at the examples of a batch.
@@ -94,14 +99,15 @@ class Witness:
         batch
             The clean images.
         points
-            As the attack left them, of the same shape; where it failed, as they were before.
-        right
-            Whether the model classifies each clean image right, shape (batch,).
+            As the attack left them, of the same shape.
+        usable
+            Whether the model classifies each clean image right and the attack did not fail on it,
+            shape (batch,).
         predictions
             Class predicted at each point, shape (batch,).
         """
         here = [row for row, each in enumerate(batch.sample_ids) if each in self._ids]
-        rows = [row for row in here if right[row]]
+        rows = [row for row in here if usable[row]]
         seen = self._units.setdefault(unit, _Seen())
         if rows:
             self._look(seen, points[rows], [batch.sample_ids[row] for row in rows])
@@ -111,7 +117,7 @@ class Witness:
                     batch.sample_ids[row],
                     int(batch.labels[row]),
                     int(predictions[row]),
-                    points[row].detach().to("cpu", torch.float16, copy=True),
+                    points[row].detach().clamp(0, 1).to("cpu", torch.float16, copy=True),
                 )
             )
         seen.ids |= {batch.sample_ids[row] for row in here}
@@ -124,31 +130,32 @@ class Witness:
         seen.inside = inside if seen.inside is None else seen.inside.joined(inside)
 
     def internals(self) -> list[InternalsRecord]:
-        """Return the record of every unit that all examples went through."""
-        whole = self._whole()
-        clean = next((each.inside for unit, each in whole.items() if unit.norm is None), None)
-        return [
-            internals_record(unit, seen.inside, None if unit.norm is None else clean)
-            for unit, seen in whole.items()
-            if seen.inside is not None and clean is not None
-        ]
+        """Return the record of every unit that all examples went through, if all is finite."""
+        found = []
+        for unit, clean, seen in self._pairs():
+            if seen.inside is not None and clean.inside is not None and seen.inside.finite:
+                before = clean.inside.of([clean.place(each.sample_id) for each in seen.samples])
+                found.append(
+                    internals_record(unit, seen.inside, None if unit.norm is None else before)
+                )
+        return found
 
     def pictures(self) -> Pictures:
         """Return the first examples before and after every attack that all went through."""
-        whole = self._whole()
-        clean = next((each for unit, each in whole.items() if unit.norm is None), None)
         found = Pictures([], {})
-        for unit, seen in whole.items() if clean is not None else ():
-            if unit.norm is None or clean is None:
-                continue
-            for index in range(min(PICTURES, len(seen.samples))):
+        for unit, clean, seen in self._pairs():
+            for index, after in enumerate(seen.samples[:PICTURES] if unit.norm else ()):
+                place = clean.place(after.sample_id)
                 key = f"{self._name}-{len(found.records)}"
-                found.records.append(_record(key, unit, clean.samples[index], seen.samples[index]))
-                found.arrays.update(_arrays(key, index, clean, seen))
+                found.records.append(_record(key, unit, clean.samples[place], after))
+                found.arrays.update(_arrays(key, (clean, place), (seen, index)))
         return found
 
-    def _whole(self) -> Mapping[Unit, _Seen]:
-        return {unit: seen for unit, seen in self._units.items() if seen.ids == set(self._ids)}
+    def _pairs(self) -> list[tuple[Unit, _Seen, _Seen]]:
+        """Return each unit that all examples went through, with the clean one and its own."""
+        whole = {unit: seen for unit, seen in self._units.items() if seen.ids == set(self._ids)}
+        clean = [seen for unit, seen in whole.items() if unit.norm is None]
+        return [(unit, clean[0], seen) for unit, seen in whole.items()] if clean else []
 
 
 def _record(key: str, unit: Unit, before: _Sample, after: _Sample) -> PictureRecord:
@@ -167,14 +174,11 @@ def _record(key: str, unit: Unit, before: _Sample, after: _Sample) -> PictureRec
 
 
 def _arrays(
-    key: str, index: int, clean: _Seen, attacked: _Seen
+    key: str, clean: tuple[_Seen, int], attacked: tuple[_Seen, int]
 ) -> dict[str, npt.NDArray[np.float16]]:
-    arrays = {}
-    for name, seen in (("clean", clean), ("attacked", attacked)):
-        arrays[f"{key}/{name}"] = seen.samples[index].image.numpy()
-    insides = (clean.inside, attacked.inside)
-    if all(inside is not None and inside.maps for inside in insides):
-        for name, inside in zip(("clean", "attacked"), insides, strict=True):
-            assert inside is not None
-            arrays[f"{key}/{name}-attention"] = inside.maps[-1][index].half().numpy()
-    return arrays
+    arrays, maps = {}, {}
+    for name, (seen, place) in (("clean", clean), ("attacked", attacked)):
+        arrays[f"{key}/{name}"] = seen.samples[place].image.numpy()
+        if seen.inside is not None and seen.inside.maps and seen.inside.finite:
+            maps[f"{key}/{name}-attention"] = seen.inside.maps[-1][place].half().numpy()
+    return arrays | maps if len(maps) == 2 else arrays
