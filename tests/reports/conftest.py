@@ -5,6 +5,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import insides
 import synthetic
 
 from robustbench_elliptical.reports import write_report
@@ -20,7 +21,7 @@ def make():
 
 @pytest.fixture(scope="session")
 def example(tmp_path_factory):
-    """Two runs: images with seeds, findings and text in one; the other on other images."""
+    """Two runs: images with seeds, insides, findings and text in one; other images in the other."""
     folder = tmp_path_factory.mktemp("example")
     names = [f"micro-{kind}-seed{seed}" for kind in ("softmax", "elliptical") for seed in (0, 1)]
     models = [synthetic.model_record(name, seed=int(name[-1]), family=name[:-6]) for name in names]
@@ -52,7 +53,8 @@ def example(tmp_path_factory):
             )
         ],
     )
-    first = synthetic.write(folder / "first", synthetic.joined(images, text))
+    joined = insides.with_inside(synthetic.joined(images, text))
+    first = synthetic.write(folder / "first", joined)
     other = synthetic.image_evaluation(
         models[:2],
         strengths=[0.3, 0.5],

@@ -306,7 +306,7 @@ def finding(model, **changes):
 def joined(images, text):
     """One run with both tasks."""
     results = images.results.model_copy(update={"tasks": images.results.tasks + text.results.tasks})
-    return Evaluation(results, images.samples, text.documents)
+    return Evaluation(results, images.samples, text.documents, images.pictures)
 
 
 def write(folder, evaluation):

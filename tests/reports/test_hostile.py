@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 
+import insides
 import pytest
 from reading import (
     Page,
@@ -57,6 +58,7 @@ def hostile(make, tmp_path_factory):
             make.finding(NAMES[0], id=NAMES[3], evidence=NAMES[2], remedy=NAMES[1], attack=NAMES[1])
         ],
     )
+    evaluation = insides.with_inside(evaluation, classes=NAMES, pictures={"classes": len(NAMES)})
     readers = [make.model_record(name, task="language-modelling") for name in NAMES[6:]]
     text = make.text_evaluation(
         readers,
@@ -84,7 +86,8 @@ def test_html(hostile):
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     for tag, name, value in page.attributes:
         if name in ("href", "src"):
-            assert value.startswith("#") or (tag, value) == ("link", "data:,")
+            drawn = tag == "image" and value.startswith("data:image/png;base64,")
+            assert value.startswith("#") or (tag, value) == ("link", "data:,") or drawn
     assert len(page.ids) == len(set(page.ids))
     cells = {cell.text for rows in page.tables.values() for row in rows for cell in row}
     assert names_in(cells) == [plain(name) for name in NAMES]

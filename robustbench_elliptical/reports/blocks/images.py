@@ -9,8 +9,15 @@ import pandas as pd
 
 from robustbench_elliptical.core.specs import format_epsilon
 from robustbench_elliptical.reports.blocks.outcomes import ABSENT, FAILED, FOOLED, Codes
+from robustbench_elliptical.reports.blocks.pictures import StoredPicture
 from robustbench_elliptical.reports.blocks.runs import Run
-from robustbench_elliptical.results import AttackRecord, DataRecord, Finding, ModelRecord
+from robustbench_elliptical.results import (
+    AttackRecord,
+    DataRecord,
+    Finding,
+    InternalsRecord,
+    ModelRecord,
+)
 
 __all__ = ["CLEAN", "WORST_CASE", "ImageBlock", "ImageCost", "ImageEntry", "ImageUnit"]
 
@@ -72,6 +79,10 @@ class ImageEntry:
     """Outcomes by unit, the worst case included."""
     costs: dict[ImageUnit, ImageCost]
     """Costs by unit."""
+    internals: dict[ImageUnit, InternalsRecord] = field(default_factory=dict)
+    """Inside of the model by unit; none where the run didn't look into it."""
+    pictures: dict[ImageUnit, list[StoredPicture]] = field(default_factory=dict)
+    """Pictures by unit, still in their folders."""
 
     def add_worst_cases(self, real: Sequence[str]) -> None:
         """Combine the attacks of each norm and epsilon, sample by sample.

@@ -1,6 +1,7 @@
 """Bring image classifiers that saw the same images together."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from robustbench_elliptical.reports.blocks.images import (
     ImageEntry,
     ImageUnit,
 )
+from robustbench_elliptical.reports.blocks.internals import model_internals, model_pictures
 from robustbench_elliptical.reports.blocks.joining import (
     attached,
     grouped,
@@ -34,6 +36,8 @@ from robustbench_elliptical.reports.blocks.runs import Run
 from robustbench_elliptical.results import AccuracySummary, AttackRecord
 
 __all__ = ["image_blocks"]
+
+T = TypeVar("T")
 
 
 def image_blocks(runs: Sequence[Run]) -> list[ImageBlock]:
@@ -59,6 +63,8 @@ def _entries(run: Run) -> list[ImageEntry]:
         for summary in task.summaries:
             if summary.model == record.name and summary.attack != WORST_CASE:
                 _add(entry, summary, outcomes, labels, run)
+        entry.internals = model_internals(run, task, record.name)
+        entry.pictures = model_pictures(run, task, record.name)
         found.append(entry)
     return found
 
@@ -130,17 +136,23 @@ def _realign(entry: ImageEntry, samples: "pd.Index[str]", names: Mapping[str, st
     """Bring the outcomes into the order of the block, under its names of the attacks."""
     same = entry.samples is samples or entry.samples.equals(samples)
     places = None if same else samples.get_indexer(entry.samples)
-    renamed = {
-        unit: unit._replace(attack=names.get(unit.attack, unit.attack)) for unit in entry.codes
-    }
     if places is not None:
         for unit, codes in entry.codes.items():
             moved: Codes = np.full(len(samples), ABSENT, dtype=np.int8)
             moved[places] = codes
             entry.codes[unit] = moved
-    entry.codes = {renamed[unit]: codes for unit, codes in entry.codes.items()}
-    entry.costs = {renamed[unit]: cost for unit, cost in entry.costs.items()}
+    entry.codes = _renamed(entry.codes, names)
+    entry.costs = _renamed(entry.costs, names)
+    entry.internals = _renamed(entry.internals, names)
+    entry.pictures = _renamed(entry.pictures, names)
     entry.samples = samples
+
+
+def _renamed(found: Mapping[ImageUnit, T], names: Mapping[str, str]) -> dict[ImageUnit, T]:
+    return {
+        unit._replace(attack=names.get(unit.attack, unit.attack)): value
+        for unit, value in found.items()
+    }
 
 
 def _placed(
@@ -171,6 +183,8 @@ def _merge(
             known.codes[unit], known.costs[unit] = codes, entry.costs[unit]
         elif unit.attack != CLEAN and attacks[unit.attack].knowledge != "none":
             raise twice_refused(known.label, unit.title, known.runs[0], run)
+    known.internals = {**entry.internals, **known.internals}
+    known.pictures = {**entry.pictures, **known.pictures}
     known.runs.append(run)
     notes.append(
         f"Model {known.label} is the same in {' and '.join(each.label for each in known.runs)}: "

@@ -10,6 +10,8 @@ from robustbench_elliptical.reports.contents import accuracy, perplexity
 from robustbench_elliptical.reports.contents.costs import cost_frame, cost_tables
 from robustbench_elliptical.reports.contents.differences import difference_table, ratio_table
 from robustbench_elliptical.reports.contents.findings import Marks, mark_text, number_findings
+from robustbench_elliptical.reports.contents.inside import inside_frames
+from robustbench_elliptical.reports.contents.inside_table import inside_table
 from robustbench_elliptical.reports.contents.pairing import check_against
 from robustbench_elliptical.reports.contents.parts import Report, Section, Table
 from robustbench_elliptical.reports.contents.provenance import provenance
@@ -21,7 +23,7 @@ from robustbench_elliptical.reports.contents.text_seeds import (
     text_seed_tables,
 )
 from robustbench_elliptical.reports.contents.wording import slug
-from robustbench_elliptical.reports.figures import image_figures, text_figures
+from robustbench_elliptical.reports.figures import image_figures, inside_figures, text_figures
 
 __all__ = ["build_report"]
 
@@ -75,21 +77,23 @@ def _images(block: ImageBlock, name: str, numbers: Iterator[int], against: str |
     measured["best"] = accuracy.best_models(measured, comparisons)
     measured["findings"] = _findings(measured, "epsilon", marks)
     pooled, families, costs = pooled_frame(block), family_frame(block), cost_frame(block)
-    published = published_frame(block, measured)
+    published, inside = published_frame(block, measured), inside_frames(block)
     tables = [
         *accuracy.accuracy_tables(block, measured, marks, name),
         difference_table(comparisons, measured, name),
         *seed_tables(block, pooled, families, name),
         published_table(published, name),
+        inside_table(block, inside, name),
         *cost_tables(block, costs, name),
     ]
+    figures = [*image_figures(block, measured, costs, name), *inside_figures(block, inside, name)]
     return Section(
         name=name,
         title=f"Images: {block.name}, n = {len(block.samples)}",
         warnings=tuple(block.notes),
         tables=_there(tables),
         findings=tuple(findings),
-        figures=tuple(image_figures(block, measured, costs, name)),
+        figures=tuple(figures),
         frames=_filled(
             {
                 "accuracy": measured,
@@ -98,6 +102,7 @@ def _images(block: ImageBlock, name: str, numbers: Iterator[int], against: str |
                 "seed-differences": families,
                 "published": published,
                 "cost": costs,
+                **inside,
             }
         ),
     )

@@ -11,11 +11,24 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.textpath import text_to_path
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from robustbench_elliptical.reports.formats.escaping import plain
 
-__all__ = ["INK", "Look", "drawable", "figure", "legend_below", "look", "plain_log_ticks", "style"]
+__all__ = [
+    "INK",
+    "WIDTH",
+    "Look",
+    "drawable",
+    "figure",
+    "fitted",
+    "legend_below",
+    "look",
+    "plain_log_ticks",
+    "style",
+    "whole_ticks",
+]
 
 INK = "#14181c"
 """Of text and axes; in a page it becomes the colour of the page's text."""
@@ -126,6 +139,12 @@ def plain_log_ticks(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def whole_ticks(axis: Axis) -> None:
+    """Label an axis by whole numbers."""
+    axis.set_major_locator(MaxNLocator(8, integer=True))
+    axis.set_major_formatter("{x:.0f}")
+
+
 @cache
 def _has_glyph(letter: str) -> bool:
     font = get_font(findfont(FontProperties(family="DejaVu Sans")))
@@ -136,3 +155,40 @@ def drawable(text: str) -> str:
     """Return a name as a figure can show it: short, and without letters the font lacks."""
     shown = "".join(letter if _has_glyph(letter) else "\u25a1" for letter in plain(text))
     return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "\u2026"
+
+
+def fitted(text: str, width: float, size: float, lines: int = 2) -> str:
+    """Return a text broken into lines and cut so that it fits.
+
+    Parameters
+    ----------
+    text
+        A name from anywhere.
+    width, size
+        Of the place and of the letters, in points.
+    lines
+        The most there are.
+    """
+    rows = [""]
+    for word in drawable(text).split(" "):
+        longer = f"{rows[-1]} {word}".strip()
+        if not rows[-1] or _width(longer, size) <= width:
+            rows[-1] = longer
+        else:
+            rows.append(word)
+    if len(rows) > lines:
+        rows = [*rows[: lines - 1], f"{' '.join(rows[lines - 1 :])}"]
+    return "\n".join(_cut(row, width, size) for row in rows)
+
+
+def _cut(text: str, width: float, size: float) -> str:
+    kept = text
+    while text and _width(kept, size) > width:
+        text = text[:-1]
+        kept = f"{text}\u2026"
+    return kept
+
+
+def _width(text: str, size: float) -> float:
+    font = FontProperties(family="DejaVu Sans", size=size)
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
