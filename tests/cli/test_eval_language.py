@@ -77,7 +77,7 @@ def test_a_control_of_the_metric_is_another_model(elliptical_robust, tmp_path):
         (("--model", "lm-micro-softmax", "--data", "text:missing.txt"), "missing.txt"),
         (("--attack", "word-swap", "--rate", "5"), "did you mean 0.05"),
         (("--attack", "word-swap", "--stride", "97"), "stride must be at least 1 and at most"),
-        (("--attack", "word-swap", "--document-words", "1"), "document_words"),
+        (("--attack", "word-swap", "--document-words", "1"), "--document-words"),
         (("--attack", "adversarial-swap", "--context", "stream"), "needs context=document"),
         (("--model", "kneser-ney-sotu", "--attack", "adversarial-swap"), "kneser-ney-sotu"),
     ],

@@ -40,7 +40,7 @@ def by_hand(model, words, swapped, window=8, stride=2):
 
 def test_every_row_is_what_a_plain_loop_finds(build, wikitext):
     model = build()
-    results, _, rows = run([model], wikitext, seed=5)
+    results, _, rows, _ = run([model], wikitext, seed=5)
     documents = {each.id: each.words for each in load_text(wikitext)}
     assert len(rows) == 4 * 3
     for row in rows.itertuples():
@@ -98,7 +98,7 @@ def test_without_a_prefix_the_first_word_is_not_scored(build, wikitext):
 
 
 def test_limit_and_document_words(build, wikitext):
-    results, _, rows = run([build()], wikitext, limit=2, document_words=10, attacks=["clean"])
+    results, _, rows, _ = run([build()], wikitext, limit=2, document_words=10, attacks=["clean"])
     assert rows["targets"].tolist() == [10, 10]
     again = run([build()], wikitext, limit=2, document_words=10, attacks=["clean"])[2]
     assert rows["document"].tolist() == again["document"].tolist()
@@ -107,7 +107,7 @@ def test_limit_and_document_words(build, wikitext):
 
 
 def test_models_are_compared_on_the_same_documents(build, wikitext):
-    results, _, rows = run([build("a"), build("b", seed=1), build("c")], wikitext)
+    results, _, rows, _ = run([build("a"), build("b", seed=1), build("c")], wikitext)
     compared = {(each.model, each.rate): each for each in results.language.comparisons}
     assert {model for model, _ in compared} == {"b", "c"}
     assert compared["c", 0.1].ratio == compared["c", 0.1].low == compared["c", 0.1].high == 1
@@ -136,7 +136,7 @@ def test_a_model_that_answers_nan_has_failed_documents_and_no_perplexity(build, 
     model = build()
     with torch.no_grad():
         model.network.word_emb.weight[5] = math.nan
-    results, _, rows = run([model], wikitext)
+    results, _, rows, _ = run([model], wikitext)
     assert set(rows["outcome"]) == {"failed"}
     assert rows["loss"].isna().all()
     assert rows["reason"].str.contains("not finite").all()
@@ -157,7 +157,7 @@ def test_a_text_that_swaps_make_easier_is_flagged(build, wikitext):
 
 
 def test_adversarial_swaps_are_stronger_than_their_control(build, wikitext):
-    results, _, rows = run(
+    results, _, rows, _ = run(
         [build()], wikitext, attacks=["adversarial-swap:budget=12"], rates=["10%", "20%"]
     )
     control = "word-swap(replacement=random-word)"
