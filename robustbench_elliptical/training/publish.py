@@ -53,7 +53,7 @@ def publish(
     """
     checkpoint_path = job.output / f"{job.name}.safetensors"
     card_path = job.output / f"{job.name}.toml"
-    state = {key: value.half() for key, value in model.network.state_dict().items()}
+    state = {key: value.half().contiguous() for key, value in model.network.state_dict().items()}
     partial = checkpoint_path.with_suffix(".partial")
     save_file(state, partial)
     partial.replace(checkpoint_path)
