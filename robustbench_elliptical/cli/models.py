@@ -46,18 +46,23 @@ def show(
     name: Annotated[str, typer.Argument(help="A model's name or the path of a card.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Show a model's card."""
+    """Show a model's card, and what its attention can do in comments below."""
     from robustbench_elliptical.models import card_to_toml
     from robustbench_elliptical.models.loading import find_card
 
     card = find_card(name, None, None).card
-    typer.echo(card.model_dump_json(indent=2) if as_json else card_to_toml(card).rstrip())
+    if as_json:
+        typer.echo(card.model_dump_json(indent=2))
+        return
+    typer.echo(card_to_toml(card).rstrip())
+    for line in _flag_lines(card):
+        typer.echo(line)
 
 
 def _image_table(cards: Sequence["ImageCard"]) -> "Table":
     from rich.table import Table
 
-    table = Table("model", "attention", "input", "classes", "weights", "clean accuracy")
+    table = Table("model", "attention", "flags", "input", "classes", "weights", "clean accuracy")
     table.title = "image-classification"
     for card in cards:
         size = card.architecture.image_size
@@ -65,6 +70,7 @@ def _image_table(cards: Sequence["ImageCard"]) -> "Table":
         table.add_row(
             card.name,
             card.attention.mechanism,
+            _flags(card),
             f"{card.architecture.channels}x{size}x{size}",
             str(card.architecture.num_classes),
             _weights(card),
@@ -76,7 +82,9 @@ def _image_table(cards: Sequence["ImageCard"]) -> "Table":
 def _language_table(cards: Sequence["LanguageCard"]) -> "Table":
     from rich.table import Table
 
-    table = Table("model", "attention", "width x layers", "words", "weights", "clean perplexity")
+    table = Table(
+        "model", "attention", "flags", "width x layers", "words", "weights", "clean perplexity"
+    )
     table.title = "language-modelling"
     for card in cards:
         clean = ", ".join(
@@ -85,6 +93,7 @@ def _language_table(cards: Sequence["LanguageCard"]) -> "Table":
         table.add_row(
             card.name,
             _attention(card),
+            _flags(card),
             _size(card),
             str(card.architecture.vocab_size),
             _weights(card),
@@ -100,6 +109,30 @@ def _attention(card: "LanguageCard") -> str:
     settings = card.attention.settings
     stated = [f"{key}={settings[key]}" for key in ("metric_scope", "scale") if key in settings]
     return " ".join([card.attention.mechanism, *stated])
+
+
+def _flags(card: "Card") -> str:
+    """Return the flags of the attention that are set; only a language model has a causal mask."""
+    from robustbench_elliptical.models.attention import flag_words
+
+    if card.attention is None:
+        return ""
+    mechanism, settings = card.attention.mechanism, card.attention.settings
+    causal_mask = card.task == "language-modelling"
+    return ", ".join(flag_words(mechanism, settings, causal_mask=causal_mask))
+
+
+def _flag_lines(card: "Card") -> list[str]:
+    """Return every flag of the attention as a TOML comment."""
+    from robustbench_elliptical.models.attention import flag_notes
+
+    if card.attention is None:
+        return []
+    notes = flag_notes(card.attention.mechanism, card.attention.settings)
+    lines = [
+        f"# {each.word}: {each.value}" + f" ({each.meaning})" * bool(each.meaning) for each in notes
+    ]
+    return ["", "# Flags of the attention:", *lines]
 
 
 def _size(card: "LanguageCard") -> str:

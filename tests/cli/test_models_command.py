@@ -1,6 +1,7 @@
 """`models list`, `show` and `convert` for language models."""
 
 import json
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -225,3 +226,25 @@ def test_list_has_a_table_for_each_task(elliptical_robust, card, make_card, monk
     tasks = {each["name"]: each["task"] for each in json.loads(out)}
     assert tasks["floor"] == "language-modelling"
     assert tasks["deit-micro-softmax"] == "image-classification"
+
+
+def test_flags_are_listed_and_shown_below_the_card(elliptical_robust):
+    _, out, _ = elliptical_robust("models", "list")
+    flags = {row[1].strip(): row[3].strip() for row in map(cells, out.splitlines()) if len(row) > 5}
+    assert flags["deit-micro-primal"] == "auxiliary-loss"
+    assert flags["rvt-tiny-plus"] == "fixed-length"
+    assert flags["deit-micro-softmax"] == ""
+    assert flags["lm-micro-elliptical"] == "causal, detached"
+    assert flags["lm-micro-elliptical-released"] == "not causal, detached"
+    assert flags["kneser-ney-sotu"] == ""
+    _, out, _ = elliptical_robust("models", "show", "lm-micro-elliptical-released")
+    assert tomllib.loads(out)["name"] == "lm-micro-elliptical-released"
+    (leak,) = [line for line in out.splitlines() if line.startswith("# causal: ")]
+    assert leak.startswith("# causal: leaks (")
+    assert "later tokens reach earlier outputs" in leak
+    _, out, _ = elliptical_robust("models", "show", "kneser-ney-sotu")
+    assert "# " not in out
+
+
+def cells(line: str) -> list[str]:
+    return line.split("│")
