@@ -194,3 +194,16 @@ def test_unknown_recipes_and_mechanisms():
         load_recipe("nowhere.toml")
     with pytest.raises(UsageError, match="did you mean 'elliptical'"):
         load_recipe("deit-micro").attention_choice("eliptical")
+
+
+@pytest.mark.parametrize("variant", sorted(load_recipe("deit-micro").attention))
+def test_every_variant_is_published_with_all_its_tensors(tmp_path, recipe, variant):
+    quick = recipe.optimisation.model_copy(update={"epochs": 1, "warmup_epochs": 0})
+    recipe = recipe.model_copy(update={"optimisation": quick})
+    job = TrainingJob(recipe, variant, 0, tmp_path)
+    model = train(job, Stripes(16))
+    loaded = load_model(str(publish(job, model, Stripes(16), "...").card_path))
+    trained = weights(model)
+    assert weights(loaded).keys() == trained.keys()
+    for key, value in weights(loaded).items():
+        torch.testing.assert_close(value, trained[key], rtol=1e-3, atol=1e-4)
