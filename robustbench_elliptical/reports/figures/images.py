@@ -12,6 +12,7 @@ from robustbench_elliptical.reports.blocks import ImageBlock, ImageUnit
 from robustbench_elliptical.reports.contents.parts import Figure
 from robustbench_elliptical.reports.contents.wording import records, slug
 from robustbench_elliptical.reports.figures.curves import Curve, draw_curves
+from robustbench_elliptical.reports.figures.dots import MOST_CURVES, draw_dots
 from robustbench_elliptical.reports.figures.style import (
     INK,
     Look,
@@ -98,6 +99,8 @@ def _curve(
 
 
 def _draw_curve(curves: Sequence[Curve], across: str) -> Drawing:
+    if len(curves) > MOST_CURVES:
+        return draw_dots(curves, across, "accuracy, % of n")
     made, axes = draw_curves(curves, across, "accuracy, % of n")
     axes.set_ylim(0, min(100.0, 5 + max(curve.high.max() for curve in curves)))
     return made
