@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from robustbench_elliptical.cli.progress import progress_bar
-from robustbench_elliptical.cli.tables import accuracy_table, perplexity_tables
+from robustbench_elliptical.cli.tables import accuracy_tables, perplexity_tables
 from robustbench_elliptical.core.specs import format_epsilon
 from robustbench_elliptical.evaluation import EvaluationSettings, evaluate
 from robustbench_elliptical.reports import format_rate, render_markdown
@@ -56,7 +56,7 @@ def _free(folder: Path) -> Path:
 
 def _print(results: Results, folder: Path) -> None:
     console = Console()
-    tables = [] if results.images is None else [accuracy_table(results.images)]
+    tables = [] if results.images is None else accuracy_tables(results.images)
     tables += [] if results.language is None else perplexity_tables(results.language)
     for table in tables:
         shown = console if console.is_terminal else Console(width=60 + 40 * len(table.columns))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from robustbench_elliptical.evaluation.capabilities import capability_findings
 from robustbench_elliptical.evaluation.images.records import WORST_CASE, SampleTable, Unit
 from robustbench_elliptical.evaluation.settings import CLEAN
 from robustbench_elliptical.models import ImageClassifier
@@ -22,6 +23,7 @@ def find(
     data: str,
     table: SampleTable,
     summaries: Sequence[AccuracySummary],
+    batch_size: int,
 ) -> list[Finding]:
     """Apply every rule; most severe findings first. `data` is as the command line names it."""
     findings = [
@@ -30,6 +32,7 @@ def find(
         *_black_box_beats_white_box(attacks, table),
         *_claimed_accuracy_differs(models, data, summaries),
         *_gradients_skip_a_statistic(models, attacks, table),
+        *capability_findings([each.description for each in models], batch_size),
     ]
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 

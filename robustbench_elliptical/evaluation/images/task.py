@@ -117,7 +117,7 @@ class ImageTask(TaskEvaluation):
             data=[_data_record(subject, data) for subject in subjects],
             attacks=records,
             summaries=summaries,
-            findings=find(models, records, data, self._table, summaries),
+            findings=find(models, records, data, self._table, summaries, self._settings.batch_size),
             internals=[record for witness in witnesses for record in witness.internals()],
             pictures=[record for witness in witnesses for record in witness.pictures().records],
         )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from robustbench_elliptical.attacks.text import parse_text_attack
+from robustbench_elliptical.evaluation.capabilities import capability_findings
 from robustbench_elliptical.evaluation.settings import CLEAN
 from robustbench_elliptical.evaluation.text.plan import RANDOM_CONTROL
 from robustbench_elliptical.evaluation.text.scoring import Protocol
@@ -27,6 +28,7 @@ def find(
     summaries: Sequence[PerplexitySummary],
     data: str,
     split: str,
+    batch_size: int,
 ) -> list[Finding]:
     """Apply every rule; most severe findings first.
 
@@ -40,6 +42,8 @@ def find(
         What was run and found.
     data, split
         As the command line names them.
+    batch_size
+        How many windows were read together.
     """
     findings = [
         *_failed_documents(summaries),
@@ -52,6 +56,7 @@ def find(
         *_replacement_is_unknown(models, attacks),
         *_vocabularies_differ(models),
         *_few_documents(summaries),
+        *capability_findings([each.description for each in models], batch_size),
     ]
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 

@@ -136,6 +136,7 @@ class LanguageTask(TaskEvaluation):
                 summaries,
                 data,
                 self._settings.split,
+                self._settings.batch_size,
             ),
         )
 
