@@ -8,7 +8,7 @@ from torch import Tensor
 from robustbench_elliptical.attacks.problem import input_gradient, prepare
 from robustbench_elliptical.attacks.projections import project, scaled_direction
 from robustbench_elliptical.attacks.settings import checked
-from robustbench_elliptical.attacks.vocabulary import LossName, Norm
+from robustbench_elliptical.attacks.vocabulary import Draws, LossName, Norm
 from robustbench_elliptical.core.oracle import LogitsFunction, Oracle
 
 __all__ = ["fgsm"]
@@ -24,6 +24,7 @@ def fgsm(
     norm: Norm = "linf",
     loss: LossName = "cross-entropy",
     targeted: bool = False,
+    draws: Draws = 1,
     seed: int = 0,
     sample_ids: Sequence[str] | None = None,
 ) -> Tensor:
@@ -48,6 +49,9 @@ def fgsm(
         What the step increases: ``"cross-entropy"``, ``"margin"`` or ``"dlr"``.
     targeted
         Whether to move toward `labels` rather than away from them.
+    draws
+        How many random draws of the model each loss is averaged over; every draw costs the passes
+        of one. 1: the fixed draw that an `Oracle` answers by, where it has one.
     seed, sample_ids
         Accepted as by every attack; nothing is drawn.
 
@@ -71,13 +75,14 @@ def fgsm(
         sample_ids=sample_ids,
         loss=loss,
         targeted=targeted,
+        draws=draws,
     )
     if problem.solved:
         return problem.images.clone()
     rows = torch.arange(len(problem.keys), device=problem.images.device)
     with torch.enable_grad():
         queried = problem.images.detach().requires_grad_()
-        _, losses = problem.logits(queried, rows, problem.labels)
+        losses = problem.losses(queried, rows, problem.labels)
     step = scaled_direction(input_gradient(losses, queried), problem.epsilon, norm)
     origins = problem.images.to(problem.precision)
     points = step.to(problem.precision).add_(origins)

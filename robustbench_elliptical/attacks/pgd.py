@@ -10,7 +10,7 @@ from robustbench_elliptical.attacks.draws import random_point
 from robustbench_elliptical.attacks.problem import input_gradient, prepare
 from robustbench_elliptical.attacks.projections import project, scaled_direction
 from robustbench_elliptical.attacks.settings import checked
-from robustbench_elliptical.attacks.vocabulary import Count, LossName, Norm, OptionalPixels
+from robustbench_elliptical.attacks.vocabulary import Count, Draws, LossName, Norm, OptionalPixels
 from robustbench_elliptical.core.oracle import LogitsFunction, Oracle
 
 __all__ = ["pgd"]
@@ -30,6 +30,7 @@ def pgd(
     restarts: Count = 1,
     loss: LossName = "cross-entropy",
     targeted: bool = False,
+    draws: Draws = 1,
     seed: int = 0,
     sample_ids: Sequence[str] | None = None,
 ) -> Tensor:
@@ -69,6 +70,9 @@ def pgd(
         What the steps increase: ``"cross-entropy"``, ``"margin"`` or ``"dlr"``.
     targeted
         Whether to move toward `labels` rather than away from them.
+    draws
+        How many random draws of the model each loss is averaged over; every draw costs the passes
+        of one. 1: the fixed draw that an `Oracle` answers by, where it has one.
     seed
         Seed, 0 or more.
     sample_ids
@@ -94,6 +98,7 @@ def pgd(
         sample_ids=sample_ids,
         loss=loss,
         targeted=targeted,
+        draws=draws,
     )
     if problem.solved:
         return problem.images.clone()

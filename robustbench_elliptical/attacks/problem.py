@@ -1,6 +1,6 @@
 """One call of an attack, checked: the model, the images, the labels and what counts as success."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +18,7 @@ from robustbench_elliptical.attacks.losses import is_fooled, loss_values
 from robustbench_elliptical.attacks.projections import round_toward
 from robustbench_elliptical.attacks.vocabulary import LossName, Norm
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.core.oracle import LogitsFunction, Oracle, as_oracle
+from robustbench_elliptical.core.oracle import DrawingOracle, LogitsFunction, Oracle, as_oracle
 from robustbench_elliptical.core.randomness import sample_key
 
 __all__ = ["Answer", "Problem", "input_gradient", "prepare"]
@@ -52,6 +52,8 @@ class Problem:
     seed: int
     loss: LossName
     targeted: bool
+    draws: int
+    """How many of the model's random draws are averaged over."""
     highest_label: int
 
     @property
@@ -64,8 +66,10 @@ class Problem:
         """The dtype of iterates and steps: the images', but at least float32."""
         return torch.promote_types(self.images.dtype, torch.float32)
 
-    def logits(self, points: Tensor, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Ask the model about points; return the logits and the loss of each row.
+    def losses(self, points: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
+        """Ask the model about points; return the loss of each row, at least float32.
+
+        The mean over the draws. One forward a draw.
 
         Parameters
         ----------
@@ -76,28 +80,40 @@ class Problem:
         labels
             The label of each point.
 
-        Returns
-        -------
-        tuple[Tensor, Tensor]
-            Logits, shape (rows, classes), and losses, shape (rows,), at least float32.
-
         Raises
         ------
         UsageError
             If the model's answer has another shape, or no class for a label.
         """
-        logits = self.oracle.logits(points, rows)
-        check_logits(logits, len(rows), self.highest_label, self.loss, targeted=self.targeted)
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        return logits, loss_values(self.loss, logits, labels, targeted=self.targeted)
+        return _mean([losses for _, losses in self._answers(points, rows, labels)])
 
     def ask(self, points: Tensor, rows: Tensor, labels: Tensor) -> Answer:
-        """Ask the model about iterates; takes and raises what `logits` does. One forward."""
-        logits, losses = self.logits(points, rows, labels)
-        readable = logits.detach()
-        finite = torch.isfinite(readable).all(dim=1)
-        scores = losses.detach().masked_fill(~finite, float("-inf"))
-        return Answer(losses, scores, is_fooled(readable, labels, targeted=self.targeted))
+        """Ask the model about iterates; takes and raises what `losses` does.
+
+        An iterate is a success if it is one under every draw.
+        """
+        finite, fooled, losses = [], [], []
+        for logits, loss in self._answers(points, rows, labels):
+            readable = logits.detach()
+            losses.append(loss)
+            finite.append(torch.isfinite(readable).all(dim=1))
+            fooled.append(is_fooled(readable, labels, targeted=self.targeted))
+        mean = _mean(losses)
+        scores = mean.detach().masked_fill(~_all(finite), float("-inf"))
+        return Answer(mean, scores, _all(fooled))
+
+    def _answers(
+        self, points: Tensor, rows: Tensor, labels: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the logits, shape (rows, classes), and the losses under each draw."""
+        for draw in range(1, self.draws + 1):
+            if self.draws > 1 and isinstance(self.oracle, DrawingOracle):
+                logits = self.oracle.logits_of_draw(points, rows, draw)
+            else:
+                logits = self.oracle.logits(points, rows)
+            check_logits(logits, len(rows), self.highest_label, self.loss, targeted=self.targeted)
+            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            yield logits, loss_values(self.loss, logits, labels, targeted=self.targeted)
 
     def rounded(self, points: Tensor, origins: Tensor) -> Tensor:
         """Return iterates in the images' dtype, without leaving the ball."""
@@ -115,6 +131,7 @@ def prepare(
     sample_ids: Sequence[str] | None,
     loss: LossName = "margin",
     targeted: bool = False,
+    draws: int = 1,
 ) -> Problem:
     """Check the arguments that all attacks share.
 
@@ -137,6 +154,7 @@ def prepare(
         seed=check_seed(seed),
         loss=loss,
         targeted=targeted,
+        draws=draws,
         highest_label=int(wanted.max()) if batch else 0,
     )
 
@@ -161,3 +179,11 @@ def input_gradient(losses: Tensor, points: Tensor) -> Tensor:
             "it): use an attack that needs none, such as spsa"
         )
     return gradient.to(torch.promote_types(gradient.dtype, torch.float32))
+
+
+def _mean(losses: Sequence[Tensor]) -> Tensor:
+    return losses[0] if len(losses) == 1 else torch.stack(tuple(losses)).mean(dim=0)
+
+
+def _all(masks: Sequence[Tensor]) -> Tensor:
+    return masks[0] if len(masks) == 1 else torch.stack(tuple(masks)).all(dim=0)

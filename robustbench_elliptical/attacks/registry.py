@@ -1,7 +1,7 @@
 """The attacks by name, and an attack chosen with its settings: ``pgd:steps=40,restarts=5``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from torch import Tensor
@@ -117,6 +117,12 @@ class AttackChoice(Choice):
     def targeted(self) -> bool:
         """Whether the labels are classes to reach; False for an attack that cannot aim."""
         return bool(self.resolved().get("targeted", False))
+
+    def knowing_the_draw(self) -> "AttackChoice":
+        """Return the same attack with one draw: enough for a model that draws nothing."""
+        if self.resolved().get("draws", 1) == 1:
+            return self
+        return replace(self, settings=self.settings.model_copy(update={"draws": 1}))
 
     def check_epsilon(self, epsilon: float | str) -> float:
         """Return `epsilon` as a number; raises `UsageError` if its norm does not allow it."""

@@ -11,7 +11,7 @@ from robustbench_elliptical.attacks.problem import Answer, prepare
 from robustbench_elliptical.attacks.projections import project
 from robustbench_elliptical.attacks.settings import checked
 from robustbench_elliptical.attacks.spsa_gradient import estimate_gradient
-from robustbench_elliptical.attacks.vocabulary import Count, LinfOnly, PairRows, Pixels
+from robustbench_elliptical.attacks.vocabulary import Count, Draws, LinfOnly, PairRows, Pixels
 from robustbench_elliptical.core.oracle import LogitsFunction, Oracle
 
 __all__ = ["spsa"]
@@ -33,6 +33,7 @@ def spsa(
     random_start: bool = False,
     max_rows: PairRows = 256,
     targeted: bool = False,
+    draws: Draws = 1,
     seed: int = 0,
     sample_ids: Sequence[str] | None = None,
 ) -> Tensor:
@@ -75,6 +76,9 @@ def spsa(
         not change the result.
     targeted
         Whether to move toward `labels` rather than away from them.
+    draws
+        How many random draws of the model each loss is averaged over; every draw costs the passes
+        of one. 1: the fixed draw that an `Oracle` answers by, where it has one.
     seed
         Seed, 0 or more.
     sample_ids
@@ -99,6 +103,7 @@ def spsa(
         seed=seed,
         sample_ids=sample_ids,
         targeted=targeted,
+        draws=draws,
     )
     if problem.solved:
         return problem.images.clone()
@@ -160,10 +165,8 @@ def _gradient(
     shape = (samples, *points.shape[1:])
 
     def loss(probes: Tensor, which: Tensor) -> Tensor:
-        _, losses = problem.logits(
-            probes.to(problem.images.dtype), active.rows[which], active.labels[which]
-        )
-        return losses
+        rounded = probes.to(problem.images.dtype)
+        return problem.losses(rounded, active.rows[which], active.labels[which])
 
     def bits(start: int, stop: int) -> Tensor:
         keys = active.keys[start:stop]

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 __all__ = [
     "Count",
+    "Draws",
     "LinfOnly",
     "LossName",
     "NoiseKind",
@@ -45,6 +46,10 @@ NoiseKind = Literal["sign", "uniform"]
 
 Count = Annotated[int, Field(ge=1)]
 """How many steps, restarts or samples."""
+
+Draws = Annotated[int, Field(ge=1)]
+"""How many random draws of the model an attack averages its loss over (expectation over
+transformation, Athalye et al. 2018, arXiv 1707.07397); 1: it knows the draw it is judged by."""
 
 PairRows = Annotated[int, Field(ge=2)]
 """How many images one forward may hold, where they come in pairs."""

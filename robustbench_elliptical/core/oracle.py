@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-__all__ = ["CallableOracle", "LogitsFunction", "Oracle", "as_oracle"]
+__all__ = ["CallableOracle", "DrawingOracle", "LogitsFunction", "Oracle", "as_oracle"]
 
 LogitsFunction = Callable[[Tensor], Tensor]
 
@@ -28,6 +28,23 @@ class Oracle(Protocol):
             Shape (rows, channels, height, width), pixels in [0, 1].
         rows
             Which of the attack's inputs each image stems from, int64, shape (rows,).
+        """
+        ...
+
+
+@runtime_checkable
+class DrawingOracle(Oracle, Protocol):
+    """Answers for a model that draws at random; `logits` always answers under one fixed draw."""
+
+    def logits_of_draw(self, images: Tensor, rows: Tensor, draw: int) -> Tensor:
+        """Return the logits under another draw.
+
+        Parameters
+        ----------
+        images, rows
+            As of `logits`.
+        draw
+            Which one, counted from 1; none is that of `logits`.
         """
         ...
 

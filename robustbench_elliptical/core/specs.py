@@ -1,6 +1,7 @@
 """Parse what is written on the command line: ``pgd:steps=40,restarts=5`` and ``8/255``."""
 
 import math
+from collections.abc import Collection
 from typing import NamedTuple
 
 from robustbench_elliptical.core.errors import UsageError
@@ -47,10 +48,29 @@ def parse_spec(text: str, what: str) -> Spec:
     return Spec(name.strip(), parse_settings(rest, f"{what} {name.strip()}") if colon else {})
 
 
-def parse_settings(text: str, subject: str) -> dict[str, str]:
-    """Parse ``key=value,key=value``; raises `UsageError` for anything else."""
+def parse_settings(text: str, subject: str, paths: Collection[str] = ()) -> dict[str, str]:
+    """Parse ``key=value,key=value``.
+
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    subject
+        What it is about ("model deit"), for the message.
+    paths
+        Keys whose values are paths and may hold commas, up to the next ``key=``.
+
+    Raises
+    ------
+    UsageError
+        If a part is no pair, or a key is given twice.
+    """
     settings: dict[str, str] = {}
+    key = ""
     for pair in text.split(","):
+        if key in paths and "=" not in pair:
+            settings[key] += f",{pair}"
+            continue
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not (key and equals and value):
             raise UsageError(f"settings of {subject} must be key=value,..., got {pair!r}")

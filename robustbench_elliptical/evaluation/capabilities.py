@@ -47,8 +47,8 @@ def _of_one(
             severity="notice",
             model=model.name,
             attack=None,
-            evidence=f"Its {model.attention} attention draws at random for each sample. The draw "
-            "was frozen by the seed in its settings and by the sample, the same in every pass.",
-            remedy="Read it as robustness against one who knows the draw, and repeat with another "
-            "seed in the settings to see what the draw decides.",
+            evidence=f"Its {model.attention} attention draws at random for each sample. It is "
+            "judged by one draw, frozen by the seed in its settings and by the sample.",
+            remedy="Attacks know that draw unless they state draws: run pgd:draws=10 beside them, "
+            "which averages over ten others.",
         )

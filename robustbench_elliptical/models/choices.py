@@ -22,6 +22,7 @@ __all__ = ["ModelChoice", "parse_model"]
 
 _IMAGE_OPTIONS = ("checkpoint", "card", "weights")
 _LOADING_OPTIONS = (*_IMAGE_OPTIONS, "vocabulary")
+_PATHS = ("checkpoint", "card", "vocabulary")
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ def parse_model(text: str) -> ModelChoice:
 
     The keys ``checkpoint``, ``card`` and ``weights``, and ``vocabulary`` for a language model, say
     what to load; every other key is a setting of the model's attention. A setting that is a list is
-    written with plus signs (``blocks=1+2+3``). A path that holds a comma can't be written this way:
-    use `load_model`.
+    written with plus signs (``blocks=1+2+3``). A path after a key may hold commas, up to the next
+    ``key=``; one in place of the name may not.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def parse_model(text: str) -> ModelChoice:
     name = name.strip()
     if not name:
         raise UsageError(f"model must be NAME or NAME,key=value,..., got {text!r}")
-    options = parse_settings(rest, f"model {name}") if comma else {}
+    options = parse_settings(rest, f"model {name}", _PATHS) if comma else {}
     settings = {key: options.pop(key) for key in list(options) if key not in _LOADING_OPTIONS}
     weights = _weights(options.get("weights", "model"), name)
     checkpoint, card = options.get("checkpoint"), options.get("card")

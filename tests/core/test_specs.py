@@ -3,7 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustbench_elliptical.core.errors import UsageError
-from robustbench_elliptical.core.specs import format_epsilon, parse_epsilon, parse_spec
+from robustbench_elliptical.core.specs import (
+    format_epsilon,
+    parse_epsilon,
+    parse_settings,
+    parse_spec,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,3 +77,21 @@ def test_spec():
 def test_bad_spec(text, message):
     with pytest.raises(UsageError, match=message):
         parse_spec(text, "attack")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("card=a,b.toml,weights=model", {"card": "a,b.toml", "weights": "model"}),
+        ("card=a, b,,c.toml", {"card": "a, b,,c.toml"}),
+        ("weights=model,card=,x", None),
+        ("weights=model,b.toml", None),
+        ("a,card=b", None),
+    ],
+)
+def test_only_paths_may_hold_commas(text, expected):
+    if expected is not None:
+        assert parse_settings(text, "model deit", ("card",)) == expected
+        return
+    with pytest.raises(UsageError, match="settings of model deit must be key=value"):
+        parse_settings(text, "model deit", ("card",))

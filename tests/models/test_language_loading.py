@@ -238,3 +238,14 @@ def test_choices(language_card_file, words_file):
         parse_model("hf:x,metric=identity")
     with pytest.raises(UsageError, match="takes no options"):
         load_model("hf:x", checkpoint="w")
+
+
+def test_paths_on_the_command_line_may_hold_commas(complete, language_checkpoint):
+    card = complete()
+    folder = card.parent / "seeds 1,2, and 3"
+    folder.mkdir()
+    checkpoint = folder / "own.safetensors"
+    checkpoint.write_bytes(language_checkpoint.read_bytes())
+    choice = parse_model(f"{card},checkpoint={checkpoint},metric=identity")
+    assert (choice.checkpoint, choice.attention) == (str(checkpoint), {"metric": "identity"})
+    assert choice.load().description.checkpoint_file == checkpoint.name

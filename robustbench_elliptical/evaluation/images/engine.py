@@ -17,7 +17,7 @@ from torch import Tensor
 from robustbench_elliptical.attacks import AttackChoice
 from robustbench_elliptical.core.randomness import keyed_generator, sample_key
 from robustbench_elliptical.data import ImageBatch
-from robustbench_elliptical.evaluation.images.counter import CountingOracle
+from robustbench_elliptical.evaluation.images.counter import CountingOracle, RowsOracle
 from robustbench_elliptical.evaluation.images.internals import Witness
 from robustbench_elliptical.evaluation.images.plan import PlannedAttack
 from robustbench_elliptical.evaluation.images.records import Block, SampleTable, Unit
@@ -155,8 +155,9 @@ def _attack_rows(
     originals, labels = batch.images[rows], batch.labels[rows]
     ids = [batch.sample_ids[row] for row in targets]
     aims = _other_classes(labels, ids, model.num_classes, seed) if choice.targeted else labels
-    points = choice.run(
-        _Rows(oracle, rows), originals, aims, epsilon=epsilon, seed=seed, sample_ids=ids
+    attack = choice if oracle.may_draw else choice.knowing_the_draw()
+    points = attack.run(
+        RowsOracle(oracle, rows), originals, aims, epsilon=epsilon, seed=seed, sample_ids=ids
     )
     judge = CountingOracle(model, batch.sample_ids, batch.images.device)
     verdict = verify(judge, originals, points, labels, rows, epsilon=epsilon, norm=choice.norm)
@@ -166,17 +167,6 @@ def _attack_rows(
     judged.distances[targets] = verdict.distances.cpu().numpy()
     judged.reasons[targets] = verdict.reasons
     return points
-
-
-class _Rows:
-    """Lets an attack on some of a batch's samples name them by their place in the batch."""
-
-    def __init__(self, oracle: CountingOracle, rows: Tensor) -> None:
-        self._oracle = oracle
-        self._rows = rows
-
-    def logits(self, images: Tensor, rows: Tensor) -> Tensor:
-        return self._oracle.logits(images, self._rows[rows])
 
 
 def _other_classes(labels: Tensor, ids: Sequence[str], num_classes: int, seed: int) -> Tensor:
