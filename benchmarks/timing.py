@@ -40,20 +40,36 @@ class Ratio(NamedTuple):
 def compare(ours: Computation, other: Computation, budget: Budget) -> Ratio:
     """Time both in turns (A B, B A, A B, ...) and return the ratio within each turn, summarised."""
     first, second = _warm_seconds(ours), _warm_seconds(other)
-    inner = max(1, math.ceil(SHORTEST / min(first, second)))
-    wanted = int(budget.seconds / (inner * (first + second)))
-    repetitions = min(max(wanted, budget.least), budget.most)
-    ratios = [_turn(ours, other, inner, swapped=turn % 2 == 1) for turn in range(repetitions)]
+    one, two = _Timed(ours, _repetitions(first)), _Timed(other, _repetitions(second))
+    wanted = int(budget.seconds / (one.repetitions * first + two.repetitions * second))
+    turns = min(max(wanted, budget.least), budget.most)
+    ratios = [_turn(one, two, swapped=turn % 2 == 1) for turn in range(turns)]
     low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    return Ratio(low, median, high, repetitions)
+    return Ratio(low, median, high, turns)
 
 
-def _turn(ours: Computation, other: Computation, inner: int, *, swapped: bool) -> float:
+class _Timed(NamedTuple):
+    """A computation and how often a timing repeats it."""
+
+    computation: Computation
+    repetitions: int
+
+    def seconds(self) -> float:
+        """Return how long one run takes."""
+        return seconds(self.computation, self.repetitions) / self.repetitions
+
+
+def _repetitions(once: float) -> int:
+    """Return how often a computation of that many seconds is repeated within a timing."""
+    return max(1, math.ceil(SHORTEST / once))
+
+
+def _turn(ours: _Timed, other: _Timed, *, swapped: bool) -> float:
     if swapped:
-        other_time = seconds(other, inner)
-        return seconds(ours, inner) / other_time
-    ours_time = seconds(ours, inner)
-    return ours_time / seconds(other, inner)
+        other_time = other.seconds()
+        return ours.seconds() / other_time
+    ours_time = ours.seconds()
+    return ours_time / other.seconds()
 
 
 def _warm_seconds(computation: Computation) -> float:

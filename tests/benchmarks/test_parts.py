@@ -46,6 +46,21 @@ def test_a_fast_computation_is_repeated_within_a_turn(monkeypatch):
     assert "".join(calls) == "aabb" + ("aaaabbbb" + "bbbbaaaa") * 4
 
 
+def test_a_slow_computation_is_not_repeated_for_a_fast_one(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("benchmarks.timing.time", clock)
+    calls = []
+
+    def work(name, seconds):
+        calls.append(name)
+        clock.now += seconds
+
+    budget = Budget(seconds=0, least=2)
+    ratio = compare(lambda: work("a", 8), lambda: work("b", 1 / 64), budget)
+    assert ratio == Ratio(512, 512, 512, repetitions=2)
+    assert "".join(calls) == "abb" + "abbbb" + "bbbba"
+
+
 def test_floor_makes_the_recorded_passes():
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 3))
     images = torch.rand(2, 3, 2, 2)
